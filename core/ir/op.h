@@ -1,0 +1,96 @@
+/* op.h - the table of operations: every op is one row, and everything about it comes from that row.
+ *
+ * Eager evaluation in the REPL, compiled execution, gradient tests, certificates and the reference page read the same
+ * table. A value is either a *parameter value* (a matrix: depends on parameters alone, one per layer) or a *sample
+ * value* (positions x features for each sample; rows of a tile).
+ */
+#ifndef PH_IR_OP_H
+#define PH_IR_OP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/tensor.h"
+#include "kernels/kern.h"
+
+enum { PH_OP_ARGS = 4, PH_OP_ATTRS = 2 };
+
+/* pos = 0: a parameter matrix rows x cols (a vector is 1 x cols). pos > 0: a sample value, rows = 1, cols features. */
+typedef struct ph_shape {
+  int64_t pos, rows, cols;
+} ph_shape;
+
+static inline bool ph_shape_is_param(ph_shape s) { return s.pos == 0; }
+
+/* One operand of a call: `count` matrices `step` elements apart (parameter values) or one tile with leading dimension ld. */
+typedef struct ph_opnd {
+  void *p;
+  int64_t ld, step;
+} ph_opnd;
+
+/* Everything an op's kernel sees. Shapes are those of the call: rows = samples * positions for sample values. */
+typedef struct ph_call {
+  const ph_kern *k;
+  int64_t count;                /* parameter values: matrices; else 1 */
+  ph_shape in_shape[PH_OP_ARGS]; /* rows replaced by tile rows for sample values */
+  ph_shape out_shape;
+  double attr[PH_OP_ATTRS];
+  ph_opnd in[PH_OP_ARGS];
+  ph_opnd out;
+  ph_opnd aux;                  /* what forward keeps for the adjoint besides inputs and output (op->aux elements per row or matrix) */
+  ph_opnd gout;                 /* backward: cotangent of the output */
+  ph_opnd gin[PH_OP_ARGS];      /* backward: p = NULL when not wanted */
+  bool acc[PH_OP_ARGS];         /* backward: add to what is there */
+  void *scratch;                /* op->scratch(...) elements */
+} ph_call;
+
+enum { PH_NEED_IN0 = 1, PH_NEED_IN1 = 2, PH_NEED_IN2 = 4, PH_NEED_IN3 = 8, PH_NEED_OUT = 16 };
+
+/* How an op may change a Euclidean norm, for certificates (lua/ph/certify.lua gives each its rule). */
+typedef enum ph_gain {
+  PH_GAIN_NONE,      /* no bound from the op alone */
+  PH_GAIN_ISOMETRY,  /* exactly 1: identity, cayley */
+  PH_GAIN_NONEXPAND, /* at most 1 by construction: damping */
+  PH_GAIN_MATRIX,    /* spectral norm of a parameter */
+  PH_GAIN_SCALE,     /* |attribute| */
+  PH_GAIN_SUM,       /* sum of the arguments' gains */
+  PH_GAIN_LIPSCHITZ, /* a fixed constant: activations */
+  PH_GAIN_AFFINE,    /* adds a constant: bias */
+  PH_GAIN_PRODUCT,   /* product of the arguments' gains: matmul */
+  PH_GAIN_NORMALIZE  /* bounded output, no Lipschitz bound: layernorm */
+} ph_gain;
+
+typedef struct ph_op {
+  const char *name;
+  int nargs;
+  const char *attr[PH_OP_ATTRS]; /* attribute names in canonical order, NULL after the last */
+  /* Output shape from argument shapes and attributes; PH_E_SHAPE / PH_E_ARG with both sides of the mismatch. */
+  ph_status (*shape)(const struct ph_op *op, const ph_shape *in, const double *attr, ph_shape *out, ph_err *err);
+  void (*fwd)(const ph_call *c);
+  void (*bwd)(const ph_call *c); /* NULL: a leaf */
+  unsigned need;                 /* PH_NEED_*: what bwd reads */
+  int aux;                       /* elements kept per row (sample values) */
+  bool aux_matrix;               /* the aux value is a matrix shaped like the output plus one row (parameter values) */
+  int64_t (*scratch)(const ph_shape *in, const ph_shape *out); /* NULL: none */
+  double (*flops)(const ph_shape *in, const ph_shape *out);    /* forward; backward is counted by `flops_bwd` times this */
+  double flops_bwd;
+  ph_gain gain;
+  double gain_value;   /* PH_GAIN_LIPSCHITZ: the constant */
+  double output_bound; /* largest |entry| of the output whatever the input; 0 = none (tanh, sigmoid: 1) */
+  const char *equation;
+  const char *doc;
+} ph_op;
+
+int ph_op_count(void);
+const ph_op *ph_op_at(int i);
+const ph_op *ph_op_find(const char *name); /* NULL if there is none */
+
+/* Runs one op on tensors of one dtype (f32 or f64): parameter values are rank 1 or 2; sample values, when
+ * `sample` is set for an argument, are (n, cols) with one sample a row. Same kernels as compiled code. */
+ph_status ph_op_eager(const ph_op *op, int nargs, const ph_tensor *const *in, const bool *sample, const double *attr,
+                      ph_tensor **out, ph_err *err) PH_MUST_CHECK;
+/* The adjoint: gin[i] for every wanted argument (gin may hold NULLs on return where an argument has no gradient). */
+ph_status ph_op_eager_bwd(const ph_op *op, int nargs, const ph_tensor *const *in, const bool *sample, const double *attr,
+                          const ph_tensor *gout, ph_tensor **gin, ph_err *err) PH_MUST_CHECK;
+
+#endif

@@ -1,0 +1,114 @@
+/* kern.h - the table of numeric kernels: one source, compiled per instruction set and element type.
+ *
+ * `ph_kern_get(dtype)` returns the table chosen once at start: the best the CPU runs, or the one named by the
+ * environment variable PHRUN_KERNELS (portable, avx2, avx512; for tests). All pointers are to elements of the table's
+ * type (`real`), strides and leading dimensions count elements, matrices are row-major. Kernels allocate nothing, keep no
+ * state, do no I/O, and treat zero sizes as "do nothing". Unless said otherwise an output must not overlap an input.
+ *
+ * Same bits on every table with fused multiply-add: sums over k run in order k = 0, 1, ... per output element, sums
+ * over a row use 16 fixed partial sums (8 for float64) and a fixed tree, block sizes do not depend on the vector width,
+ * exp, tanh and friends are our own, sqrt and division are IEEE. The portable table is compiled without FMA contraction
+ * for CPUs that lack it and may differ in the last bits.
+ */
+#ifndef PH_KERNELS_KERN_H
+#define PH_KERNELS_KERN_H
+
+#include <stdint.h>
+
+#include "base/tensor.h"
+
+/* Elementwise activations. Forward y = f(x); backward gx (+)= gy * f'(.), from x and y. */
+typedef enum ph_act {
+  PH_ACT_TANH, PH_ACT_RELU, PH_ACT_GELU, PH_ACT_SIGMOID, PH_ACT_SOFTPLUS, PH_ACT_SILU, PH_ACT_COUNT
+} ph_act;
+
+typedef struct ph_adam {
+  double lr, beta1, beta2, eps, weight_decay; /* decoupled (AdamW) decay: p -= lr * weight_decay * p */
+  double c1, c2;                              /* 1/(1 - beta1^t), 1/(1 - beta2^t) */
+} ph_adam;
+
+typedef struct ph_kern {
+  const char *name; /* "portable", "avx2", "avx512", "neon" */
+  ph_dtype dtype;
+  int lanes; /* elements per vector register, for the report */
+
+  /* C (m,n; ldc) = D + bias + A B.  A(i,p) = A[i*ra + p*ca], so A or A^T for free; B (k,n; ldb) row-major.
+   * D (m,n; ldd) or NULL for zero; D may be C itself (accumulate) or any other tile. bias (n) or NULL, added to every row.
+   * Sum order: ((D + bias) + a0 b0) + a1 b1 ... 2 m n k flops. Any m, n, k >= 0 (n not a multiple of the vector: masked tail). */
+  void (*gemm)(int64_t m, int64_t n, int64_t k, const void *A, int64_t ra, int64_t ca, const void *B, int64_t ldb,
+               const void *D, int64_t ldd, const void *bias, void *C, int64_t ldc);
+
+  /* B (n,m; ldb) = A^T, A (m,n; lda). */
+  void (*transpose)(int64_t m, int64_t n, const void *A, int64_t lda, void *B, int64_t ldb);
+
+  /* Tiles (rows, cols; own leading dimensions). y may equal x; gx may equal gy unless acc. acc != 0: gx += . */
+  void (*act)(ph_act f, int64_t rows, int64_t cols, const void *x, int64_t ldx, void *y, int64_t ldy);
+  void (*act_bwd)(ph_act f, int64_t rows, int64_t cols, const void *x, int64_t ldx, const void *y, int64_t ldy,
+                  const void *gy, int64_t ldg, void *gx, int64_t ldgx, int acc);
+
+  /* z = a*x + b*y (y may be NULL: z = a*x). z may equal x or y. */
+  void (*axpby)(int64_t rows, int64_t cols, double a, const void *x, int64_t ldx, double b, const void *y, int64_t ldy,
+                void *z, int64_t ldz);
+  /* z (+)= x .* y */
+  void (*mul)(int64_t rows, int64_t cols, const void *x, int64_t ldx, const void *y, int64_t ldy, void *z, int64_t ldz, int acc);
+  /* out (cols) (+)= sum over rows of x, rows in order. */
+  void (*colsum)(int64_t rows, int64_t cols, const void *x, int64_t ldx, void *out, int acc);
+  /* y = x + v for every row; v (cols). y may equal x. */
+  void (*add_row)(int64_t rows, int64_t cols, const void *x, int64_t ldx, const void *v, void *y, int64_t ldy);
+
+  /* LayerNorm over the cols features of each row, biased variance, rs = 1/sqrt(var + eps) (laws.md 7):
+   * y = gamma .* xh + beta, xh = (x - mean) rs. stat (rows, 2) receives mean, rs. */
+  void (*layernorm)(int64_t rows, int64_t cols, double eps, const void *x, int64_t ldx, const void *gamma, const void *beta,
+                    void *y, int64_t ldy, void *stat);
+  /* gx (+)= rs (q - mean q - xh mean(q xh)), q = gamma .* gy; ggamma (+)= sum gy .* xh; gbeta (+)= sum gy (each may be NULL).
+   * gx may equal gy unless acc_x. */
+  void (*layernorm_bwd)(int64_t rows, int64_t cols, const void *x, int64_t ldx, const void *gamma, const void *stat,
+                        const void *gy, int64_t ldg, void *gx, int64_t ldgx, int acc_x, void *ggamma, void *gbeta, int acc_p);
+
+  /* Rows of logits, labels in [0, cols). loss[r] = ln sum exp - logit of the label, hit[r] = 1 when the label is the first
+   * largest logit; g (may be NULL) = scale * (softmax - onehot). loss is double. A label outside the range: assert. */
+  void (*softmax_ce)(int64_t rows, int64_t cols, const void *x, int64_t ldx, const int32_t *label, double scale, double *loss,
+                     int32_t *hit, void *g, int64_t ldg);
+  /* loss[r] = mean over cols of (x - t)^2; g (may be NULL) = scale * 2 (x - t)/cols. */
+  void (*mse)(int64_t rows, int64_t cols, const void *x, int64_t ldx, const void *t, int64_t ldt, double scale, double *loss,
+              void *g, int64_t ldg);
+
+  /* out[r] (double) = Euclidean norm of row r, scaled so that it neither overflows nor underflows early; NaN stays NaN. */
+  void (*rownorm)(int64_t rows, int64_t cols, const void *x, int64_t ldx, double *out);
+
+  /* ---- parameter phase: `count` matrices, `step` elements apart ---- */
+
+  /* X = K^{-1} in place for K whose symmetric part is >= I (laws.md 12: every pivot >= 1, no pivoting needed). Two
+   * matrices run interleaved to hide the division latency. Block size 16 whatever the vector. scratch: PH_INV_SCRATCH(d)
+   * elements. resid[i] (may be NULL) = max |I - K X| measured on the way to one Newton step X += X (I - K X), done when
+   * refine != 0. A non-finite K gives a non-finite X of that matrix only. 2 d^3 flops (+ 4 d^3 with refine). */
+  void (*inverse)(int64_t count, int64_t d, void *K, int64_t step, int refine, double *resid, void *scratch);
+
+  /* S = A - A^T */
+  void (*skew)(int64_t count, int64_t d, const void *A, int64_t stepa, void *S, int64_t steps);
+  /* y = f(x) for a plain strided set of n elements each: see act/axpby with rows = count. */
+
+  /* ---- optimizers on n contiguous elements ---- */
+  void (*adam)(int64_t n, void *p, const void *g, void *m, void *v, const ph_adam *o);
+  /* v = momentum*v + g + weight_decay*p; p -= lr*v. */
+  void (*sgd)(int64_t n, void *p, const void *g, void *v, double lr, double momentum, double weight_decay);
+
+  /* Index of the first NaN or infinity of n elements, -1 if none. */
+  int64_t (*first_nonfinite)(int64_t n, const void *x);
+  /* Sum of squares of n elements in double, fixed order. */
+  double (*sumsq)(int64_t n, const void *x);
+} ph_kern;
+
+/* Elements of scratch for `inverse` (refine included): two matrices and panels. */
+#define PH_INV_SCRATCH(d) (4 * ((d) + 16) * ((d) + 16) + 512)
+
+/* The chosen table for PH_F32 or PH_F64. The first call chooses; later calls are free. Never NULL. */
+const ph_kern *ph_kern_get(ph_dtype dtype);
+
+/* A table by name ("portable", "avx2", "avx512", "neon"), NULL if this build or this CPU has none. */
+const ph_kern *ph_kern_find(ph_dtype dtype, const char *name);
+
+/* Peak float32 rate of this core by the micro-kernel on L1-resident operands, GFLOP/s (bench and reports). */
+double ph_kern_peak(ph_dtype dtype, double seconds);
+
+#endif
