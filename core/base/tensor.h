@@ -3,6 +3,7 @@
 #define PH_BASE_TENSOR_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/status.h"
@@ -33,14 +34,16 @@ void ph_tensor_free(ph_tensor *t);
 
 ph_status ph_tensor_copy(ph_tensor **out, const ph_tensor *t, ph_err *err) PH_MUST_CHECK;
 
-/* A converted copy (f32 <-> f64, integers -> floats, floats -> integers truncate). */
+/* A converted copy (f32 <-> f64, integers -> floats, floats -> integers truncate). PH_E_LIMIT with the 1-based element
+ * when an integer type cannot hold a value (NaN and infinities included). */
 ph_status ph_tensor_cast(ph_tensor **out, const ph_tensor *t, ph_dtype dtype, ph_err *err) PH_MUST_CHECK;
 
 int64_t ph_tensor_count(const ph_tensor *t);
 size_t ph_tensor_bytes(const ph_tensor *t);
 bool ph_tensor_same_shape(const ph_tensor *a, const ph_tensor *b);
 
-/* Element i in storage order as a double, and back. i must be in range. */
+/* Element i in storage order as a double, and back. i must be in range. Integer elements take the nearest value they can
+ * hold after truncation, 0 for NaN. */
 double ph_tensor_get(const ph_tensor *t, int64_t i);
 void ph_tensor_set(ph_tensor *t, int64_t i, double value);
 
