@@ -98,8 +98,8 @@ static void sincos_octant(double r, double *sine, double *cosine)
 {
   double x = 0x1.921fb54442d18p+2 * r, q = x * x, s = 0, c = 0;
   for (int n = 16; n >= 2; n -= 2) {
-    s = -q / (n * (n + 1)) * (1 + s);
-    c = -q / (n * (n - 1)) * (1 + c);
+    s = q * (-1.0 / (n * (n + 1))) * (1 + s); /* a product by a constant: half the time of a division */
+    c = q * (-1.0 / (n * (n - 1))) * (1 + c);
   }
   *sine = x + x * s;
   *cosine = 1 + c;
