@@ -11,12 +11,18 @@ import os
 import sys
 
 import h5py
+import numpy as np
 
 GROUPS = ("laws", "lowrank", "edge", "tests")
 
 
 def copy_attrs(src, dst):
+    """Strings become fixed-length and truth values integers: the plainest forms of HDF5."""
     for name, value in src.attrs.items():
+        if isinstance(value, str):
+            value = np.bytes_(value.encode())
+        elif isinstance(value, (bool, np.bool_)):
+            value = int(value)
         dst.attrs[name] = value
 
 
