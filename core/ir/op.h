@@ -37,7 +37,7 @@ typedef struct ph_call {
   double attr[PH_OP_ATTRS];
   ph_opnd in[PH_OP_ARGS];
   ph_opnd out;
-  ph_opnd aux;                  /* what forward keeps for the adjoint besides inputs and output (op->aux elements per row or matrix) */
+  ph_opnd aux;                  /* what forward keeps for the adjoint besides inputs and output: op->aux elements a row */
   ph_opnd gout;                 /* backward: cotangent of the output */
   ph_opnd gin[PH_OP_ARGS];      /* backward: p = NULL when not wanted */
   bool acc[PH_OP_ARGS];         /* backward: add to what is there */
@@ -69,9 +69,8 @@ typedef struct ph_op {
   void (*fwd)(const ph_call *c);
   void (*bwd)(const ph_call *c); /* NULL: a leaf */
   unsigned need;                 /* PH_NEED_*: what bwd reads */
-  int aux;                       /* elements kept per row (sample values) */
-  bool aux_matrix;               /* the aux value is a matrix shaped like the output plus one row (parameter values) */
-  int64_t (*scratch)(const ph_shape *in, const ph_shape *out); /* NULL: none */
+  int aux;                       /* elements forward keeps per row of a sample value for bwd */
+  int64_t (*scratch)(const ph_shape *in, const ph_shape *out); /* elements one call needs; NULL: none */
   double (*flops)(const ph_shape *in, const ph_shape *out);    /* forward; backward is counted by `flops_bwd` times this */
   double flops_bwd;
   ph_gain gain;

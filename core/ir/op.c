@@ -1,0 +1,124 @@
+/* op.c - the table of operations. One row is all there is to an op; docs/language.md is generated from it. */
+#include "ir/op.h"
+
+#include <string.h>
+
+#include "ir/op_internal.h"
+
+/* ---- scratch and flop rules ---- */
+
+static int64_t scratch_square(const ph_shape *in, const ph_shape *out) {
+  (void)in;
+  return out->rows * out->cols;
+}
+static int64_t scratch_gram(const ph_shape *in, const ph_shape *out) {
+  int64_t a = in[0].rows * in[0].cols;
+  int64_t b = out->rows * out->cols;
+  return a > b ? a : b;
+}
+static int64_t scratch_guard(const ph_shape *in, const ph_shape *out) {
+  (void)out;
+  return 3 * in[0].rows * in[0].rows + in[0].rows * in[0].cols;
+}
+static int64_t scratch_inverse(const ph_shape *in, const ph_shape *out) {
+  (void)in;
+  return PH_INV_SCRATCH(out->rows);
+}
+static int64_t scratch_matmul(const ph_shape *in, const ph_shape *out) {
+  (void)out;
+  return in[1].rows * in[1].cols;
+}
+static int64_t scratch_first(const ph_shape *in, const ph_shape *out) {
+  (void)out;
+  return in[0].rows * in[0].cols;
+}
+
+static double flops_zero(const ph_shape *in, const ph_shape *out) {
+  (void)in;
+  (void)out;
+  return 0;
+}
+static double flops_one(const ph_shape *in, const ph_shape *out) {
+  (void)in;
+  return (double)(out->pos ? out->pos : 1) * (double)out->rows * (double)out->cols;
+}
+static double flops_ten(const ph_shape *in, const ph_shape *out) { return 10 * flops_one(in, out); }
+static double flops_gram(const ph_shape *in, const ph_shape *out) { return 2.0 * (double)out->rows * (double)out->cols * (double)in[0].cols; }
+static double flops_inverse(const ph_shape *in, const ph_shape *out) {
+  (void)in;
+  return 2.0 * (double)out->rows * (double)out->rows * (double)out->rows;
+}
+static double flops_matmul(const ph_shape *in, const ph_shape *out) {
+  return 2.0 * (double)in[0].rows * (double)in[0].cols * (double)out->cols;
+}
+static double flops_apply(const ph_shape *in, const ph_shape *out) {
+  return 2.0 * (double)out->pos * (double)in[0].rows * (double)in[0].cols;
+}
+
+#define ACTIVATION(NAME, NEED, LIP, BOUND, EQ, DOC)                                                                                   \
+  {.name = #NAME, .nargs = 1, .shape = ph_shape_same, .fwd = ph_op_##NAME, .bwd = ph_op_##NAME##_bwd, .need = (NEED),                 \
+   .flops = flops_ten, .flops_bwd = 1, .gain = PH_GAIN_LIPSCHITZ, .gain_value = (LIP), .output_bound = (BOUND), .equation = (EQ), .doc = (DOC)}
+
+static const ph_op TABLE[] = {
+    {.name = "state", .shape = ph_shape_leaf, .flops = flops_zero, .gain = PH_GAIN_ISOMETRY, .equation = "x_t",
+     .doc = "The value a stream carries from step to step."},
+    {.name = "input", .shape = ph_shape_leaf, .flops = flops_zero, .gain = PH_GAIN_NONE, .equation = "u_t",
+     .doc = "The input of this step of a stream over time."},
+    {.name = "skew", .nargs = 1, .shape = ph_shape_square, .fwd = ph_op_skew, .bwd = ph_op_skew_bwd, .scratch = scratch_square,
+     .flops = flops_one, .flops_bwd = 2, .gain = PH_GAIN_MATRIX, .equation = "S = A - A^T",
+     .doc = "Skew part (times two) of a square matrix: the generator of a transport."},
+    {.name = "gram", .nargs = 1, .shape = ph_shape_gram, .fwd = ph_op_gram, .bwd = ph_op_gram_bwd, .need = PH_NEED_IN0,
+     .scratch = scratch_gram, .flops = flops_gram, .flops_bwd = 1, .gain = PH_GAIN_MATRIX, .equation = "R = L L^T",
+     .doc = "Positive semidefinite matrix from a factor."},
+    {.name = "guard", .nargs = 1, .attr = {"step", "budget"}, .shape = ph_shape_guard, .fwd = ph_op_guard, .bwd = ph_op_guard_bwd,
+     .need = PH_NEED_IN0, .scratch = scratch_guard, .flops = flops_one, .flops_bwd = 1, .gain = PH_GAIN_MATRIX,
+     .equation = "L_eff = min(1, (step lambda_max(L L^T) / budget)^{-1/2}) L",
+     .doc = "Budget guard: rescales a damping factor so that step * lambda_max(R) <= budget; leaves it bit for bit below budget."},
+    {.name = "cayley", .nargs = 1, .shape = ph_shape_square, .fwd = ph_op_cayley, .bwd = ph_op_cayley_bwd, .need = PH_NEED_OUT,
+     .scratch = scratch_inverse, .flops = flops_inverse, .flops_bwd = 2, .gain = PH_GAIN_ISOMETRY,
+     .equation = "C = 2 (I + S/2)^{-1} - I", .doc = "Cayley transport of a skew generator: exactly orthogonal, determinant +1, never the eigenvalue -1."},
+    {.name = "damping", .nargs = 1, .attr = {"step"}, .shape = ph_shape_damping, .fwd = ph_op_damping, .bwd = ph_op_damping_bwd,
+     .need = PH_NEED_OUT, .scratch = scratch_inverse, .flops = flops_inverse, .flops_bwd = 2, .gain = PH_GAIN_NONEXPAND,
+     .equation = "Lambda = 2 (I + step R/2)^{-1} - I", .doc = "Metered dissipation of a psd matrix: symmetric, norm at most 1; eigenvalue 1 exactly on the kernel of R."},
+    {.name = "matmul", .nargs = 2, .shape = ph_shape_matmul, .fwd = ph_op_matmul, .bwd = ph_op_matmul_bwd,
+     .need = PH_NEED_IN0 | PH_NEED_IN1, .scratch = scratch_matmul, .flops = flops_matmul, .flops_bwd = 2, .gain = PH_GAIN_PRODUCT,
+     .equation = "M = A B", .doc = "Product of two parameter matrices."},
+    {.name = "transpose", .nargs = 1, .shape = ph_shape_transpose, .fwd = ph_op_transpose, .bwd = ph_op_transpose_bwd,
+     .scratch = scratch_square, .flops = flops_zero, .flops_bwd = 1, .gain = PH_GAIN_MATRIX, .equation = "B = A^T",
+     .doc = "Transpose of a parameter matrix."},
+    {.name = "scale", .nargs = 1, .attr = {"by"}, .shape = ph_shape_same, .fwd = ph_op_scale, .bwd = ph_op_scale_bwd,
+     .flops = flops_one, .flops_bwd = 1, .gain = PH_GAIN_SCALE, .equation = "y = by x", .doc = "Multiplication by a number."},
+    {.name = "add", .nargs = 2, .shape = ph_shape_pair, .fwd = ph_op_add, .bwd = ph_op_add_bwd, .flops = flops_one, .flops_bwd = 1,
+     .gain = PH_GAIN_SUM, .equation = "z = x + y", .doc = "Sum of two values of the same shape."},
+    {.name = "sub", .nargs = 2, .shape = ph_shape_pair, .fwd = ph_op_sub, .bwd = ph_op_sub_bwd, .flops = flops_one, .flops_bwd = 1,
+     .gain = PH_GAIN_SUM, .equation = "z = x - y", .doc = "Difference of two values of the same shape."},
+    {.name = "mul", .nargs = 2, .shape = ph_shape_pair, .fwd = ph_op_mul, .bwd = ph_op_mul_bwd, .need = PH_NEED_IN0 | PH_NEED_IN1,
+     .flops = flops_one, .flops_bwd = 2, .gain = PH_GAIN_NONE, .equation = "z_i = x_i y_i", .doc = "Elementwise product of two values of the same shape."},
+    ACTIVATION(tanh, PH_NEED_OUT, 1, 1, "y = tanh x", "Hyperbolic tangent; |y| <= 1 also in float32."),
+    ACTIVATION(relu, PH_NEED_OUT, 1, 0, "y = max(0, x)", "Rectifier; the derivative at 0 is 0."),
+    ACTIVATION(gelu, PH_NEED_IN0, 1.1290, 0, "y = x Phi(x)", "Gaussian error linear unit with the exact normal distribution function."),
+    ACTIVATION(sigmoid, PH_NEED_OUT, 0.25, 1, "y = 1/(1 + e^{-x})", "Logistic function."),
+    ACTIVATION(softplus, PH_NEED_IN0 | PH_NEED_OUT, 1, 0, "y = ln(1 + e^x)", "Smooth rectifier, positive."),
+    ACTIVATION(silu, PH_NEED_IN0 | PH_NEED_OUT, 1.0999, 0, "y = x/(1 + e^{-x})", "Sigmoid-weighted linear unit."),
+    {.name = "apply", .nargs = 2, .shape = ph_shape_apply, .fwd = ph_op_apply, .bwd = ph_op_apply_bwd,
+     .need = PH_NEED_IN0 | PH_NEED_IN1, .scratch = scratch_first, .flops = flops_apply, .flops_bwd = 2, .gain = PH_GAIN_MATRIX,
+     .equation = "y = M x", .doc = "A parameter matrix acting on the features of a state."},
+    {.name = "bias", .nargs = 2, .shape = ph_shape_bias, .fwd = ph_op_bias, .bwd = ph_op_bias_bwd, .flops = flops_one, .flops_bwd = 1,
+     .gain = PH_GAIN_AFFINE, .equation = "y = x + b", .doc = "A parameter vector added to a state."},
+    {.name = "layernorm", .nargs = 3, .attr = {"eps"}, .shape = ph_shape_layernorm, .fwd = ph_op_layernorm, .bwd = ph_op_layernorm_bwd,
+     .need = PH_NEED_IN0 | PH_NEED_IN1, .aux = 2, .flops = flops_ten, .flops_bwd = 2, .gain = PH_GAIN_NORMALIZE,
+     .equation = "y = gamma (x - mean x)/sqrt(var x + eps) + beta", .doc = "LayerNorm over the features of each state, biased variance."},
+};
+
+int ph_op_count(void) { return (int)(sizeof TABLE / sizeof TABLE[0]); }
+
+const ph_op *ph_op_at(int i) { return i >= 0 && i < ph_op_count() ? &TABLE[i] : NULL; }
+
+const ph_op *ph_op_find(const char *name) {
+  for (int i = 0; i < ph_op_count(); i++) {
+    if (strcmp(TABLE[i].name, name) == 0) {
+      return &TABLE[i];
+    }
+  }
+  return NULL;
+}

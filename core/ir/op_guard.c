@@ -1,0 +1,123 @@
+/* op_guard.c - the budget guard: L_eff = s L with s = min(1, sqrt(b / (h lambda_max(L L^T)))), and its gradient.
+ *
+ * docs/laws.md, section 5. No-op is decided by the cheapest test that is exact: h tr R <= b, then h ||R||_F <= b, then
+ * upper bounds ||R^(2^k)||_F^(1/2^k) while R is squared. Squaring also gives, when the guard is active, the projector on
+ * the top eigenspace: Pi = lim R^(2^k)/tr, so that lambda = <Pi, R> and V W^T / k = Pi L / sigma without an
+ * eigendecomposition; at a repeated lambda_max this is the basis-free element of the set-valued gradient.
+ * At h lambda = b (up to rounding) the no-op branch is taken: a convention, the function has a kink there.
+ */
+#include <math.h>
+
+#include "ir/op_internal.h"
+
+enum { SQUARINGS = 50 };
+
+typedef struct top {
+  bool active;
+  double lambda; /* of L L^T */
+} top;
+
+static double trace(const ph_kern *k, int64_t d, const void *T) {
+  double sum = 0;
+  for (int64_t i = 0; i < d; i++) {
+    sum += k->dtype == PH_F32 ? (double)((const float *)T)[i * d + i] : ((const double *)T)[i * d + i];
+  }
+  return sum;
+}
+
+static double dot(const ph_kern *k, int64_t n, const void *a, const void *b) {
+  double sum = 0;
+  for (int64_t i = 0; i < n; i++) {
+    sum += k->dtype == PH_F32 ? (double)((const float *)a)[i] * (double)((const float *)b)[i]
+                              : ((const double *)a)[i] * ((const double *)b)[i];
+  }
+  return sum;
+}
+
+static double epsilon(ph_dtype dtype) { return dtype == PH_F32 ? 0x1p-23 : 0x1p-52; }
+
+/* T becomes the projector on the top eigenspace of R over its dimension (trace 1), or the loop ends early because
+ * lambda_max is known to be within `limit`. R (d,d) symmetric psd; T, U scratch (d,d). */
+static top find_top(const ph_kern *k, int64_t d, const void *R, void *T, void *U, double limit) {
+  double scale = trace(k, d, R);
+  double log_scale = log(scale); /* R^(2^j) = exp(2^j log_scale) T */
+  k->axpby(d, d, 1.0 / scale, R, d, 0.0, NULL, 0, T, d);
+  for (int j = 0; j < SQUARINGS; j++) {
+    double fro = sqrt(k->sumsq(d * d, T));
+    if (exp(log_scale + log(fro) / exp2(j)) <= limit) {
+      return (top){false, 0};
+    }
+    k->gemm(d, d, d, T, d, 1, T, d, NULL, 0, NULL, U, d);
+    double tr = trace(k, d, U); /* = fro^2: the trace of T T^T */
+    k->axpby(d, d, 1.0 / tr, U, d, 0.0, NULL, 0, U, d);
+    log_scale += log(tr) / exp2(j + 1);
+    k->axpby(d, d, 1.0, U, d, -1.0, T, d, T, d);
+    double moved = sqrt(k->sumsq(d * d, T));
+    k->axpby(d, d, 1.0, U, d, 0.0, NULL, 0, T, d);
+    if (moved <= 4 * epsilon(k->dtype)) {
+      break;
+    }
+  }
+  double lambda = dot(k, d * d, T, R);
+  return (top){lambda > limit * (1 + 8 * epsilon(k->dtype)), lambda};
+}
+
+/* Decides the branch for one L (d,r). scratch: 3 d^2 + d r; on an active return its first d^2 hold the projector. */
+static top decide(const ph_call *c, const void *L) {
+  int64_t d = c->in_shape[0].rows;
+  int64_t r = c->in_shape[0].cols;
+  double limit = c->attr[1] / c->attr[0]; /* lambda_max allowed */
+  double tr = c->k->sumsq(d * r, L);
+  if (tr <= limit || !isfinite(tr)) {
+    return (top){false, 0};
+  }
+  void *T = c->scratch;
+  void *U = ph_op_scratch(c, d * d);
+  void *R = ph_op_scratch(c, 2 * d * d);
+  void *Lt = ph_op_scratch(c, 3 * d * d);
+  c->k->transpose(d, r, L, r, Lt, d);
+  c->k->gemm(d, d, r, L, r, 1, Lt, d, NULL, 0, NULL, R, d);
+  if (sqrt(c->k->sumsq(d * d, R)) <= limit) {
+    return (top){false, 0};
+  }
+  return find_top(c->k, d, R, T, U, limit);
+}
+
+void ph_op_guard(const ph_call *c) {
+  int64_t n = c->in_shape[0].rows * c->in_shape[0].cols;
+  for (int64_t m = 0; m < c->count; m++) {
+    const void *L = ph_op_at_step(c, &c->in[0], m);
+    top t = decide(c, L);
+    double s = t.active ? sqrt(c->attr[1] / (c->attr[0] * t.lambda)) : 1.0;
+    c->k->axpby(1, n, s, L, n, 0.0, NULL, 0, ph_op_at_step(c, &c->out, m), n);
+  }
+}
+
+/* G_L = s [ G_Leff - (<G_Leff, L> / sigma) (Pi L / sigma) ] with Pi of trace 1. */
+static void active_bwd(const ph_call *c, int64_t m, double lambda) {
+  int64_t d = c->in_shape[0].rows;
+  int64_t r = c->in_shape[0].cols;
+  const void *L = ph_op_at_step(c, &c->in[0], m);
+  const void *G = ph_op_at_step(c, &c->gout, m);
+  void *g = ph_op_at_step(c, &c->gin[0], m);
+  void *PiL = ph_op_scratch(c, 3 * d * d);
+  double s = sqrt(c->attr[1] / (c->attr[0] * lambda));
+  c->k->gemm(d, r, d, c->scratch, d, 1, L, r, NULL, 0, NULL, PiL, r);
+  double coef = -s * dot(c->k, d * r, G, L) / lambda;
+  c->k->axpby(d, r, s, G, r, coef, PiL, r, PiL, r);
+  c->k->axpby(d, r, 1.0, PiL, r, 1.0, c->acc[0] ? g : NULL, c->gin[0].ld, g, c->gin[0].ld);
+}
+
+void ph_op_guard_bwd(const ph_call *c) {
+  int64_t d = c->in_shape[0].rows;
+  int64_t r = c->in_shape[0].cols;
+  for (int64_t m = 0; m < c->count; m++) {
+    top t = decide(c, ph_op_at_step(c, &c->in[0], m));
+    if (t.active) {
+      active_bwd(c, m, t.lambda);
+      continue;
+    }
+    void *g = ph_op_at_step(c, &c->gin[0], m);
+    c->k->axpby(d, r, 1.0, ph_op_at_step(c, &c->gout, m), r, 1.0, c->acc[0] ? g : NULL, c->gin[0].ld, g, c->gin[0].ld);
+  }
+}
