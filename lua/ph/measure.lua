@@ -1,0 +1,128 @@
+--- Measures on a trained net: numbers for the ledger, per-layer profiles and tables for the run file.
+--
+--   growth             median over the samples of ||z_L|| / ||z_0||; profile of medians over the layers
+--   gradient_envelope  g_t = ||dLoss/dz_t|| over all samples, and the ratios g_t / g_L: first (t = 0), largest, smallest
+--   port_budget        ||z_t|| <= ||z_0|| + sum_{s<t} ||port_s||: violations beyond 1e-5 relative, and the largest quotient
+--   confusion          samples by label (rows) and first largest logit (columns)
+--
+-- z_0 is the state that enters the stream, z_L the one that leaves it. With more than one stream over depth the scalars are
+-- those of the longest; the profiles of all are kept. Nothing here is a bound: these are figures of the samples given.
+
+local native = require "ph.native"
+
+local measure = {}
+
+--- Relative excess over the port budget that counts as a violation; rounding of float32 norms stays far below it.
+measure.tolerance = 1e-5
+
+--- Index of the segment whose figures stand for the net, and the list of all streams: repeat counts above 1, longest first wins.
+function measure.streams(repeats)
+  local all, main = {}, nil
+  for i, L in ipairs(repeats) do
+    if L > 1 then
+      all[#all + 1] = i
+      if not main or L > repeats[main] then main = i end
+    end
+  end
+  return main, all
+end
+
+local function growth_profile(state, L)
+  local profile, first = {}, state:index(2, 1)
+  local n = first:count()
+  for t = 1, L + 1 do
+    local now, ratios = state:index(2, t), {}
+    for i = 1, n do ratios[i] = now:at(i) / first:at(i) end
+    profile[t] = native.from(ratios, "f64"):quantile(0.5)
+  end
+  return profile
+end
+
+function measure.growth(plan, data, segment, L)
+  local profile = growth_profile(plan:probe(data, nil, { segment = segment, state = true }).state, L)
+  return { growth = profile[L + 1] }, { growth = native.from(profile, "f64") }
+end
+
+--- Ratios of a list of gradient norms g[1..L+1] to the last: first, largest, smallest, and the profile.
+function measure.envelope(g)
+  local last, profile = g[#g], {}
+  local largest, smallest = -math.huge, math.huge
+  for t = 1, #g do
+    profile[t] = g[t] / last
+    largest, smallest = math.max(largest, profile[t]), math.min(smallest, profile[t])
+  end
+  return { ["grad.first"] = profile[1], ["grad.max"] = largest, ["grad.min"] = smallest }, profile
+end
+
+function measure.gradient_envelope(plan, data, segment)
+  local g = plan:probe(data, nil, { segment = segment, grad = true }).grad
+  local metrics, profile = measure.envelope(g:totable())
+  return metrics, { gradient = g, gradient_ratio = native.from(profile, "f64") }
+end
+
+--- Checks one sample's norms against its budget. z: norms of states 1..L+1, ports: norms 1..L.
+-- Returns the number of states above the budget and the largest quotient ||z_t|| / budget_t for t >= 1.
+function measure.budget_of_sample(z, ports)
+  local budget, above, largest = z[1], 0, 0
+  for t = 1, #ports do
+    budget = budget + ports[t]
+    local q = z[t + 1] / budget
+    if not (q <= 1 + measure.tolerance) then above = above + 1 end
+    if not (q <= largest) then largest = q end
+  end
+  return above, largest
+end
+
+function measure.port_budget(plan, data, segment)
+  local res = plan:probe(data, nil, { segment = segment, state = true, port = true })
+  local n, violations, largest = res.state:shape()[1], 0, 0
+  for i = 1, n do
+    local above, q = measure.budget_of_sample(res.state:index(1, i):totable(), res.port:index(1, i):totable())
+    violations = violations + above
+    if not (q <= largest) then largest = q end
+  end
+  return { ["port.violations"] = violations, ["port.ratio"] = largest }, {}
+end
+
+local function first_largest(logits, i, classes)
+  local best, at = logits:at(i, 1), 1
+  for k = 2, classes do
+    local v = logits:at(i, k)
+    if v > best then best, at = v, k end
+  end
+  return at
+end
+
+--- Table (classes, classes) i32 of label by answer, from logits (n, classes) and labels from 0.
+function measure.confusion(logits, labels, classes)
+  local counts = {}
+  for r = 1, classes do
+    counts[r] = {}
+    for c = 1, classes do counts[r][c] = 0 end
+  end
+  for i = 1, labels:count() do
+    local row, answer = counts[labels:at(i) + 1], first_largest(logits, i, classes)
+    row[answer] = row[answer] + 1
+  end
+  return native.from(counts, "i32")
+end
+
+local known <const> = { growth = measure.growth, gradient_envelope = measure.gradient_envelope, port_budget = measure.port_budget }
+
+--- Takes the measures named in `names` for every stream of the plan. Returns metrics (of the main stream) and profiles, a map
+-- "s2/growth" -> tensor. Nets without a stream of more than one layer have none.
+function measure.all(plan, data, names)
+  local repeats = plan:segments()
+  local main, streams = measure.streams(repeats)
+  local metrics, profiles = {}, {}
+  for _, segment in ipairs(streams) do
+    for _, name in ipairs(names) do
+      local numbers, curves = known[name](plan, data, segment, repeats[segment])
+      for key, curve in pairs(curves) do profiles["s" .. segment .. "/" .. key] = curve end
+      for key, v in pairs(segment == main and numbers or {}) do metrics[key] = v end
+    end
+  end
+  return metrics, profiles
+end
+
+return measure
