@@ -1,7 +1,6 @@
 #include "ph_test.h"
 
 #include <stdatomic.h>
-#include <sys/resource.h>
 #include <time.h>
 
 #include "base/pool.h"
@@ -82,26 +81,30 @@ static void sleep_ms(int ms)
   nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L}, NULL);
 }
 
-static double cpu_seconds(void)
+static double seconds_of(clockid_t clock)
 {
-  struct rusage u;
-  getrusage(RUSAGE_SELF, &u);
-  return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + 1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+  struct timespec t;
+  clock_gettime(clock, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* The quietest of ten windows: other libraries of the process may have threads that spin for a while after the start. */
 static void idle_workers_sleep(void **state)
 {
   (void)state;
   ph_pool *pool = NULL;
   book b = {0};
-  ph_ok(ph_pool_new(&pool, THREADS, NULL));
-  ph_pool_run(pool, 8, count_task, &b);
-  double before = cpu_seconds();
-  sleep_ms(300);
-  assert_true(cpu_seconds() - before < 0.05); /* one spinning worker would use 0.3 */
-  ph_pool_run(pool, 8, count_task, &b);
-  assert_int_equal(2, b.times[7]);
+  double least = 1;
+  ph_ok(ph_pool_new(&pool, 2, NULL));
+  for (int window = 1; window <= 10 && least > 0.01; window++) {
+    ph_pool_run(pool, 8, count_task, &b);
+    assert_int_equal(window, b.times[7]);
+    double before = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
+    sleep_ms(100);
+    least = fmin(least, seconds_of(CLOCK_PROCESS_CPUTIME_ID) - before);
+  }
   ph_pool_free(pool);
+  assert_true(least < 0.01); /* one spinning worker uses 0.1 */
 }
 
 static void nap(void *ctx, int task, int worker)
@@ -111,13 +114,6 @@ static void nap(void *ctx, int task, int worker)
   sleep_ms(*(int *)ctx);
 }
 
-static double wall_seconds(void)
-{
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* Naps need no processor, so this holds on a loaded machine as well. */
 static void tasks_run_side_by_side(void **state)
 {
@@ -125,9 +121,9 @@ static void tasks_run_side_by_side(void **state)
   ph_pool *pool = NULL;
   int ms = 50;
   ph_ok(ph_pool_new(&pool, THREADS, NULL));
-  double start = wall_seconds();
+  double start = seconds_of(CLOCK_MONOTONIC);
   ph_pool_run(pool, THREADS, nap, &ms);
-  double took = wall_seconds() - start;
+  double took = seconds_of(CLOCK_MONOTONIC) - start;
   assert_true(took >= 0.049);
   assert_true(took < 0.05 * (THREADS - 1)); /* one after the other: 0.2 */
   ph_pool_free(pool);
