@@ -1,0 +1,190 @@
+--- Holds rules against the experiment they belong to: metrics that are measured, axes and values that the grid has, names of
+-- rules that exist, no choice by test data. What is wrong is told before anything is locked or run.
+--
+-- vocabulary = { metrics = { name = true }, axes = { name = { values } }, candidates = { name = { values } } }
+
+local build = require "ph.rules.build"
+local select = require "ph.rules.select"
+local suggest = require "ph.suggest"
+local text = require "ph.rules.text"
+
+local check = {}
+
+local function names(set)
+  local out = {}
+  for name in pairs(set) do out[#out + 1] = name end
+  table.sort(out)
+  return out
+end
+
+local Check = {}
+Check.__index = Check
+
+function Check:say(format, ...)
+  self.errors[#self.errors + 1] = self.place .. ": " .. string.format(format, ...)
+end
+
+-- Tasks may name further metrics; only those the experiment will really record pass.
+function Check:metric(name)
+  local known = self.vocabulary.metrics
+  if known[name] then return end
+  local hint = suggest.hint(name, names(known))
+  if hint == "" then hint = " (metrics: " .. table.concat(names(known), ", ") .. ")" end
+  self:say("unknown metric '%s'%s", name, hint)
+end
+
+function Check:values_of(axis)
+  return self.vocabulary.axes[axis] or self.vocabulary.candidates[axis]
+end
+
+function Check:axis(axis)
+  if self:values_of(axis) then return true end
+  local known = names(self.vocabulary.axes)
+  for _, name in ipairs(names(self.vocabulary.candidates)) do known[#known + 1] = name end
+  local hint = suggest.hint(axis, known)
+  if hint == "" then hint = " (axes: " .. table.concat(known, ", ") .. ")" end
+  self:say("the grid has no axis '%s'%s", axis, hint)
+  return false
+end
+
+function Check:value(axis, v)
+  local shown = {}
+  for i, known in ipairs(self:values_of(axis)) do
+    if known == v then return end
+    shown[i] = text.word(known)
+  end
+  self:say("%s has no value %s%s; the grid has %s", axis, text.word(v), type(v) == "string" and suggest.hint(v, shown) or "", table.concat(shown, ", "))
+end
+
+function Check:selector(axis, s)
+  if not self:axis(axis) then return end
+  if s.is ~= nil then self:value(axis, s.is) end
+  for _, v in ipairs(s.any or s.except or {}) do self:value(axis, v) end
+  for _, v in ipairs(self:values_of(axis)) do
+    if select.takes(s, v) then return end
+  end
+  if s.is == nil and not s.any then self:say("no value of the grid is in %s", text.selector(axis, s)) end
+end
+
+function Check:filter(where)
+  for _, axis in ipairs(names(where or {})) do self:selector(axis, where[axis]) end
+end
+
+function Check:over(over)
+  self:filter(over)
+  for axis in pairs(over) do
+    if self.vocabulary.candidates[axis] then
+      self:say("'%s' is chosen on validation and has no place here; name it inside an aggregate with runs = \"all\"", axis)
+    end
+  end
+end
+
+local walk = {}
+
+function Check:node(node)
+  if type(node) == "table" then walk[node.op](self, node) end
+end
+
+local best_of <const> = { min = true, max = true, median = true }
+
+local function statistic(self, node)
+  if node.of then
+    self:over(node.over)
+    return self:node(node.of)
+  end
+  self:metric(node.metric)
+  self:filter(node.where)
+  if node.runs == "all" and best_of[node.op] and node.metric:find "^test%." then
+    self:say("%s over all candidates would choose by test data; candidates are chosen on validation", text.number(node))
+  end
+end
+for _, op in ipairs { "mean", "sd", "median", "min", "max", "sum" } do walk[op] = statistic end
+
+function walk.count(self, node)
+  if node.metric then self:metric(node.metric) end
+  self:filter(node.where)
+end
+
+function walk.rank(self, node)
+  local axis, own = next(node.at)
+  self:over { [axis] = { is = own } }
+  if node.among and self:values_of(axis) then self:selector(axis, node.among) end
+  self:node(node.of)
+end
+
+local function pair(self, node)
+  self:node(node.left)
+  self:node(node.right)
+end
+walk.gap, walk.ratio, walk.compare = pair, pair, pair
+
+function walk.band(self, node)
+  self:node(node.value)
+  self:node(node.low)
+  self:node(node.high)
+end
+
+local function each(self, node)
+  for _, c in ipairs(node.of) do self:node(c) end
+end
+walk.all, walk.any, walk.none = each, each, each
+
+local function over(self, node)
+  self:over(node.over)
+  self:node(node.of)
+end
+walk.every, walk.some = over, over
+
+function walk.rule(self, node)
+  if self.known[node.name] then return end
+  local hint = suggest.hint(node.name, names(self.known))
+  if hint == "" then hint = next(self.known) and " (rules before this one: " .. table.concat(names(self.known), ", ") .. ")" or " (no rule stands before this one)" end
+  self:say("there is no rule '%s' before this one%s", node.name, hint)
+end
+
+function walk.unevaluable(self, node)
+  self:node(node.of)
+end
+
+-- Names are unique among rules, among categories and among predictions.
+local function once(self, seen, kind, name)
+  self.place = string.format("%s '%s'", kind, name)
+  if seen[kind .. name] then self:say("the name is used twice") end
+  seen[kind .. name] = true
+end
+
+local function check_rules(self, plan, seen)
+  for _, rule in ipairs(plan.rules) do
+    once(self, seen, "rule", rule.name)
+    self:node(rule.when)
+    self.known[rule.name] = true
+  end
+  for i, c in ipairs(plan.categories) do
+    once(self, seen, "category", c.name)
+    if c.when then self:node(c.when)
+    elseif i < #plan.categories then self:say("a category without `when` always applies, so it must be the last")
+    end
+  end
+end
+
+local function check_axes(self)
+  for _, axis in ipairs(names(self.vocabulary.axes)) do
+    self.place = "grid"
+    if build.reserved[axis] then self:say("the axis '%s' has the name of an option of rules; call it something else", axis) end
+  end
+end
+
+--- The errors of a plan { rules, categories, predictions } as a list of lines; empty when all is well.
+function check.plan(plan, vocabulary)
+  local self = setmetatable({ vocabulary = vocabulary, errors = {}, known = {} }, Check)
+  if #plan.rules + #plan.categories + #plan.predictions > 0 then check_axes(self) end
+  local seen = {}
+  check_rules(self, plan, seen)
+  for _, p in ipairs(plan.predictions) do
+    once(self, seen, "prediction", p.name)
+    self:node(p.value)
+  end
+  return self.errors
+end
+
+return check
