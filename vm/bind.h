@@ -25,6 +25,7 @@
 void ph_bind_tensor(lua_State *L);
 void ph_bind_la(lua_State *L);
 void ph_bind_engine(lua_State *L);
+void ph_bind_laws(lua_State *L);
 void ph_bind_store(lua_State *L);
 void ph_bind_os(lua_State *L);
 void ph_bind_sandbox(lua_State *L);
