@@ -17,28 +17,23 @@
 
 _Static_assert(sizeof(lapack_int) == sizeof(int), "the LP64 interface is linked");
 
-static size_t cells(int m, int n)
-{
-  return (size_t)m * (size_t)n;
-}
+static size_t cells(int m, int n) { return (size_t)m * (size_t)n; }
 
-static ph_status no_memory(ph_err *err, const char *who)
-{
+static ph_status no_memory(ph_err *err, const char *who) {
   return ph_err_set(err, PH_E_NOMEM, "%s: out of memory", who);
 }
 
 /* LAPACK may loop for ever on NaN, and what it makes of infinities is nobody's answer. */
-static ph_status check_finite(const char *who, int m, int n, const double *A, ph_err *err)
-{
+static ph_status check_finite(const char *who, int m, int n, const double *A, ph_err *err) {
   for (size_t k = 0; k < cells(m, n); k++)
     if (!isfinite(A[k]))
-      return ph_err_set(err, PH_E_NONFINITE, "%s: element (%zu, %zu) is %g", who, k / (size_t)n + 1, k % (size_t)n + 1, A[k]);
+      return ph_err_set(err, PH_E_NONFINITE, "%s: element (%zu, %zu) is %g", who, k / (size_t)n + 1, k % (size_t)n + 1,
+                        A[k]);
   return PH_OK;
 }
 
 /* A finite copy to be overwritten. */
-static ph_status work_copy(const char *who, int m, int n, const double *A, double **copy, ph_err *err)
-{
+static ph_status work_copy(const char *who, int m, int n, const double *A, double **copy, ph_err *err) {
   ph_status st = check_finite(who, m, n, A, err);
   if (st)
     return st;
@@ -51,8 +46,7 @@ static ph_status work_copy(const char *who, int m, int n, const double *A, doubl
 }
 
 /* LAPACKE allocates its own workspaces and says so with codes of its own; other negative numbers are our bug. */
-static ph_status check_info(const char *who, lapack_int info, ph_status positive, const char *what, ph_err *err)
-{
+static ph_status check_info(const char *who, lapack_int info, ph_status positive, const char *what, ph_err *err) {
   if (info == 0)
     return PH_OK;
   if (info == LAPACK_WORK_MEMORY_ERROR || info == LAPACK_TRANSPOSE_MEMORY_ERROR)
@@ -63,29 +57,24 @@ static ph_status check_info(const char *who, lapack_int info, ph_status positive
 
 /* ---- products, and the check at start ---- */
 
-void ph_la_gemm(bool ta, bool tb, int m, int n, int k, const double *A, const double *B, double *C)
-{
+void ph_la_gemm(bool ta, bool tb, int m, int n, int k, const double *A, const double *B, double *C) {
   if (m == 0 || n == 0)
     return;
   if (k == 0) { /* CBLAS refuses leading dimensions of 0 */
     memset(C, 0, cells(m, n) * sizeof *C);
     return;
   }
-  cblas_dgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans, m, n, k, 1, A, ta ? m : k, B,
-              tb ? k : n, 0, C, n);
+  cblas_dgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans, m, n, k, 1, A, ta ? m : k,
+              B, tb ? k : n, 0, C, n);
 }
 
 enum { PROBE_MAX = 67 };
 
 /* Numbers in [-1, 1] without a pattern that a wrong kernel could respect. */
-static double probe_value(uint32_t i)
-{
-  return (double)((i * 2654435761u) >> 8) * 0x1p-23 - 1;
-}
+static double probe_value(uint32_t i) { return (double)((i * 2654435761u) >> 8) * 0x1p-23 - 1; }
 
 /* Worst |got - want| / sum |a b| of one product in both types, every element, transposed or not. */
-static double probe(bool ta, bool tb, int m, int n, int k, bool single)
-{
+static double probe(bool ta, bool tb, int m, int n, int k, bool single) {
   static double A[PROBE_MAX * PROBE_MAX], B[PROBE_MAX * PROBE_MAX], C[PROBE_MAX * PROBE_MAX];
   static float Af[PROBE_MAX * PROBE_MAX], Bf[PROBE_MAX * PROBE_MAX], Cf[PROBE_MAX * PROBE_MAX];
   for (int i = 0; i < m * k; i++)
@@ -93,8 +82,8 @@ static double probe(bool ta, bool tb, int m, int n, int k, bool single)
   for (int i = 0; i < k * n; i++)
     B[i] = Bf[i] = (float)probe_value((uint32_t)i + 77777);
   if (single)
-    cblas_sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans, m, n, k, 1, Af, ta ? m : k, Bf,
-                tb ? k : n, 0, Cf, n);
+    cblas_sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans, m, n, k, 1, Af,
+                ta ? m : k, Bf, tb ? k : n, 0, Cf, n);
   else
     ph_la_gemm(ta, tb, m, n, k, A, B, C);
   double worst = 0;
@@ -113,8 +102,7 @@ static double probe(bool ta, bool tb, int m, int n, int k, bool single)
   return worst;
 }
 
-static double worst_probe(bool single)
-{
+static double worst_probe(bool single) {
   static const int sizes[][3] = {{1, 1, 1}, {2, 3, 5}, {17, 31, 33}, {32, 32, 32}, {64, 64, 64}, {67, 65, 63}};
   double worst = 0;
   for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++)
@@ -126,8 +114,7 @@ static double worst_probe(bool single)
   return worst;
 }
 
-const char *ph_la_wanted_core(void)
-{
+const char *ph_la_wanted_core(void) {
 #if defined(__x86_64__)
   __builtin_cpu_init();
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
@@ -140,8 +127,7 @@ const char *ph_la_wanted_core(void)
 }
 
 /* Cores whose kernels are as wide as the wanted one's: nothing to gain by asking for another. */
-static bool core_fits(const char *core, const char *wanted)
-{
+static bool core_fits(const char *core, const char *wanted) {
   static const char *const wide[] = {"Cooperlake", "SapphireRapids", "SkylakeX"};
   static const char *const avx2[] = {"Haswell", "Zen", "Excavator"};
   if (!wanted[0] || !strcasecmp(core, wanted))
@@ -155,8 +141,7 @@ static bool core_fits(const char *core, const char *wanted)
   return false;
 }
 
-void ph_la_start(ph_la_info *out)
-{
+void ph_la_start(ph_la_info *out) {
   openblas_set_num_threads(1);
   const char *wanted = ph_la_wanted_core();
   snprintf(out->config, sizeof out->config, "%s", openblas_get_config());
@@ -168,15 +153,13 @@ void ph_la_start(ph_la_info *out)
   out->ok = single <= 1e-5 && twice <= 1e-12;
 }
 
-static double seconds_now(void)
-{
+static double seconds_now(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-double ph_la_sgemm_rate(int n, double seconds)
-{
+double ph_la_sgemm_rate(int n, double seconds) {
   float *M = n > 0 ? ph_mem_new(3 * cells(n, n), sizeof *M) : NULL;
   if (!M)
     return 0;
@@ -197,8 +180,7 @@ double ph_la_sgemm_rate(int n, double seconds)
 
 /* ---- spectra ---- */
 
-ph_status ph_la_eigh(int n, const double *A, double *w, double *V, ph_err *err)
-{
+ph_status ph_la_eigh(int n, const double *A, double *w, double *V, ph_err *err) {
   double *W = NULL;
   ph_status st = work_copy("eigh", n, n, A, &W, err);
   if (st || n == 0)
@@ -221,8 +203,7 @@ done:
   return st;
 }
 
-ph_status ph_la_eigh_gen(int n, const double *A, const double *B, double *w, ph_err *err)
-{
+ph_status ph_la_eigh_gen(int n, const double *A, const double *B, double *w, ph_err *err) {
   double *W = NULL, *M = NULL, *values = NULL;
   ph_status st = work_copy("eigh_gen", n, n, A, &W, err);
   if (!st)
@@ -245,8 +226,7 @@ done:
   return st;
 }
 
-ph_status ph_la_eig(int n, const double *A, double *re, double *im, ph_err *err)
-{
+ph_status ph_la_eig(int n, const double *A, double *re, double *im, ph_err *err) {
   double *W = NULL, *values = NULL;
   ph_status st = work_copy("eig", n, n, A, &W, err);
   if (!st && !(values = ph_mem_new(2 * (size_t)n, sizeof *values)))
@@ -265,8 +245,7 @@ done:
   return st;
 }
 
-ph_status ph_la_svd(int m, int n, const double *A, double *s, double *U, double *Vt, ph_err *err)
-{
+ph_status ph_la_svd(int m, int n, const double *A, double *s, double *U, double *Vt, ph_err *err) {
   assert(!U == !Vt);
   int r = m < n ? m : n;
   double *W = NULL, *out = NULL;
@@ -295,8 +274,8 @@ done:
 /* ---- factorisations ---- */
 
 /* W becomes the LU factors, *pivots the row exchanges; *info > 0 names a zero pivot. Both owned by the caller. */
-static ph_status lu(const char *who, int n, const double *A, double **W, lapack_int **pivots, lapack_int *info, ph_err *err)
-{
+static ph_status lu(const char *who, int n, const double *A, double **W, lapack_int **pivots, lapack_int *info,
+                    ph_err *err) {
   ph_status st = work_copy(who, n, n, A, W, err);
   if (!st && !(*pivots = ph_mem_new((size_t)n, sizeof **pivots)))
     st = no_memory(err, who);
@@ -306,8 +285,7 @@ static ph_status lu(const char *who, int n, const double *A, double **W, lapack_
   return *info < 0 ? check_info(who, *info, PH_E_SINGULAR, "", err) : st;
 }
 
-ph_status ph_la_logdet(int n, const double *A, double *logabs, int *sign, ph_err *err)
-{
+ph_status ph_la_logdet(int n, const double *A, double *logabs, int *sign, ph_err *err) {
   double *W = NULL;
   lapack_int *pivots = NULL, info;
   ph_status st = lu("logdet", n, A, &W, &pivots, &info, err);
@@ -329,8 +307,7 @@ ph_status ph_la_logdet(int n, const double *A, double *logabs, int *sign, ph_err
   return st;
 }
 
-ph_status ph_la_solve(int n, int m, const double *A, const double *B, double *X, ph_err *err)
-{
+ph_status ph_la_solve(int n, int m, const double *A, const double *B, double *X, ph_err *err) {
   double *W = NULL;
   lapack_int *pivots = NULL, info;
   ph_status st = check_finite("solve", n, m, B, err);
@@ -348,8 +325,7 @@ ph_status ph_la_solve(int n, int m, const double *A, const double *B, double *X,
   return st;
 }
 
-ph_status ph_la_inverse(int n, const double *A, double *X, ph_err *err)
-{
+ph_status ph_la_inverse(int n, const double *A, double *X, ph_err *err) {
   double *W = NULL;
   lapack_int *pivots = NULL, info;
   ph_status st = lu("inverse", n, A, &W, &pivots, &info, err);
@@ -365,8 +341,7 @@ ph_status ph_la_inverse(int n, const double *A, double *X, ph_err *err)
   return st;
 }
 
-ph_status ph_la_cholesky(int n, const double *A, double *F, bool *definite, ph_err *err)
-{
+ph_status ph_la_cholesky(int n, const double *A, double *F, bool *definite, ph_err *err) {
   ph_status st = check_finite("cholesky", n, n, A, err);
   if (st)
     return st;
@@ -381,8 +356,7 @@ ph_status ph_la_cholesky(int n, const double *A, double *F, bool *definite, ph_e
 }
 
 /* Householder signs are a convention; a non-negative diagonal makes Q and R unique for a matrix of full rank. */
-static void make_diagonal_positive(int m, int n, double *Q, double *R)
-{
+static void make_diagonal_positive(int m, int n, double *Q, double *R) {
   for (int i = 0; i < n; i++) {
     if (!(R[cells(i, n) + (size_t)i] < 0))
       continue;
@@ -393,8 +367,7 @@ static void make_diagonal_positive(int m, int n, double *Q, double *R)
   }
 }
 
-ph_status ph_la_qr(int m, int n, const double *A, double *Q, double *R, ph_err *err)
-{
+ph_status ph_la_qr(int m, int n, const double *A, double *Q, double *R, ph_err *err) {
   if (m < n)
     return ph_err_set(err, PH_E_SHAPE, "qr: (%d, %d) has more columns than rows", m, n);
   double *W = NULL, *tau = NULL;

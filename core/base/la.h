@@ -14,12 +14,12 @@
 #include "base/status.h"
 
 typedef struct ph_la_info {
-  char config[128];   /* openblas_get_config() */
-  char core[32];      /* openblas_get_corename() */
-  char wanted[32];    /* the core type this CPU should use, "" if the one in use fits */
-  int threads;        /* always 1 after ph_la_start */
-  double selftest;    /* worst relative error of the start-up products against a plain loop */
-  bool ok;            /* selftest within 1e-12 (float64) and 1e-5 (float32) */
+  char config[128]; /* openblas_get_config() */
+  char core[32];    /* openblas_get_corename() */
+  char wanted[32];  /* the core type this CPU should use, "" if the one in use fits */
+  int threads;      /* always 1 after ph_la_start */
+  double selftest;  /* worst relative error of the start-up products against a plain loop */
+  bool ok;          /* selftest within 1e-12 (float64) and 1e-5 (float32) */
 } ph_la_info;
 
 /* Sets BLAS to one thread and multiplies a few matrices of odd sizes against a plain loop (float32 and float64). */

@@ -20,14 +20,10 @@ _Static_assert(sizeof(head) <= ALIGN, "the head must fit before the block");
 
 static _Atomic int64_t live_blocks, live_bytes, all_calls, peak_bytes, fail_in;
 
-static head *head_of(void *block)
-{
-  return (head *)((char *)block - ALIGN);
-}
+static head *head_of(void *block) { return (head *)((char *)block - ALIGN); }
 
 /* True for the call that takes the countdown from 1 to 0. */
-static bool must_fail(void)
-{
+static bool must_fail(void) {
   int64_t n = atomic_load_explicit(&fail_in, memory_order_relaxed);
   while (n > 0)
     if (atomic_compare_exchange_weak(&fail_in, &n, n - 1))
@@ -35,8 +31,7 @@ static bool must_fail(void)
   return false;
 }
 
-static void book(size_t bytes)
-{
+static void book(size_t bytes) {
   atomic_fetch_add(&live_blocks, 1);
   int64_t now = atomic_fetch_add(&live_bytes, (int64_t)bytes) + (int64_t)bytes;
   int64_t top = atomic_load(&peak_bytes);
@@ -44,8 +39,7 @@ static void book(size_t bytes)
   }
 }
 
-void *ph_mem_new(size_t n, size_t size)
-{
+void *ph_mem_new(size_t n, size_t size) {
   size_t bytes, total;
   atomic_fetch_add(&all_calls, 1);
   if (must_fail() || __builtin_mul_overflow(n, size, &bytes) || __builtin_add_overflow(bytes, 2 * ALIGN, &total) ||
@@ -60,8 +54,7 @@ void *ph_mem_new(size_t n, size_t size)
   return block;
 }
 
-void ph_mem_free(void *block)
-{
+void ph_mem_free(void *block) {
   if (!block)
     return;
   head *h = head_of(block);
@@ -72,8 +65,7 @@ void ph_mem_free(void *block)
   free(h->raw);
 }
 
-char *ph_mem_strdup(const char *text)
-{
+char *ph_mem_strdup(const char *text) {
   size_t n = strlen(text) + 1;
   char *copy = ph_mem_new(n, 1);
   if (copy)
@@ -81,8 +73,7 @@ char *ph_mem_strdup(const char *text)
   return copy;
 }
 
-void *ph_mem_grow(void *block, size_t used, size_t n, size_t size)
-{
+void *ph_mem_grow(void *block, size_t used, size_t n, size_t size) {
   void *bigger = ph_mem_new(n, size);
   if (!bigger || !block)
     return bigger;
@@ -92,15 +83,11 @@ void *ph_mem_grow(void *block, size_t used, size_t n, size_t size)
   return bigger;
 }
 
-ph_mem_stats ph_mem_now(void)
-{
+ph_mem_stats ph_mem_now(void) {
   return (ph_mem_stats){.blocks = atomic_load(&live_blocks),
                         .bytes = atomic_load(&live_bytes),
                         .calls = atomic_load(&all_calls),
                         .peak = atomic_load(&peak_bytes)};
 }
 
-void ph_mem_fail_at(int64_t n)
-{
-  atomic_store(&fail_in, n);
-}
+void ph_mem_fail_at(int64_t n) { atomic_store(&fail_in, n); }

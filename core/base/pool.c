@@ -30,7 +30,7 @@ struct ph_pool {
   int threads;
   int started; /* worker threads that run: threads - 1 unless new failed */
   worker *workers;
-  bool spin;   /* false where threads outnumber processors: spinning would keep the others from working */
+  bool spin; /* false where threads outnumber processors: spinning would keep the others from working */
 
   ph_pool_fn *fn;
   void *ctx;
@@ -45,15 +45,13 @@ struct ph_pool {
   pthread_cond_t begin, end;
 };
 
-static int64_t now_ns(void)
-{
+static int64_t now_ns(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-static void pause_cpu(void)
-{
+static void pause_cpu(void) {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
 #elif defined(__aarch64__)
@@ -61,19 +59,14 @@ static void pause_cpu(void)
 #endif
 }
 
-static bool has_work(ph_pool *p)
-{
+static bool has_work(ph_pool *p) {
   return (uint32_t)atomic_load_explicit(&p->deal, memory_order_relaxed) != 0 || atomic_load(&p->stop);
 }
 
-static bool is_done(ph_pool *p)
-{
-  return atomic_load_explicit(&p->done, memory_order_acquire) == p->n;
-}
+static bool is_done(ph_pool *p) { return atomic_load_explicit(&p->done, memory_order_acquire) == p->n; }
 
 /* Waits for a condition, first spinning, then asleep. Who makes it true calls `wake` afterwards. */
-static void wait_for(ph_pool *p, bool (*cond)(ph_pool *), pthread_cond_t *signal)
-{
+static void wait_for(ph_pool *p, bool (*cond)(ph_pool *), pthread_cond_t *signal) {
   for (int64_t until = p->spin ? now_ns() + SPIN_NS : 0; p->spin && now_ns() < until;)
     for (int k = 0; k < SPIN_BATCH; k++) {
       if (cond(p))
@@ -86,8 +79,7 @@ static void wait_for(ph_pool *p, bool (*cond)(ph_pool *), pthread_cond_t *signal
   pthread_mutex_unlock(&p->mutex);
 }
 
-static void wake(ph_pool *p, pthread_cond_t *cond)
-{
+static void wake(ph_pool *p, pthread_cond_t *cond) {
   /* Empty section: a sleeper is either before its last look, and sees the change, or inside pthread_cond_wait. */
   pthread_mutex_lock(&p->mutex);
   pthread_mutex_unlock(&p->mutex);
@@ -95,8 +87,7 @@ static void wake(ph_pool *p, pthread_cond_t *cond)
 }
 
 /* Acquire: what the caller stored before it dealt the round is visible to whoever takes a task of it. */
-static bool take(ph_pool *p, int *task)
-{
+static bool take(ph_pool *p, int *task) {
   uint64_t deal = atomic_load_explicit(&p->deal, memory_order_relaxed);
   while ((uint32_t)deal != 0)
     if (atomic_compare_exchange_weak_explicit(&p->deal, &deal, deal - 1, memory_order_acquire, memory_order_relaxed)) {
@@ -107,8 +98,7 @@ static bool take(ph_pool *p, int *task)
 }
 
 /* Takes tasks until none is left; true if the last one to be done was among them. */
-static bool help(ph_pool *p, int index)
-{
+static bool help(ph_pool *p, int index) {
   int task, n = 0, all = 0;
   for (; take(p, &task); n++) {
     all = p->n;
@@ -117,8 +107,7 @@ static bool help(ph_pool *p, int index)
   return n > 0 && atomic_fetch_add_explicit(&p->done, n, memory_order_acq_rel) + n == all;
 }
 
-static void *work(void *arg)
-{
+static void *work(void *arg) {
   worker *w = arg;
   ph_pool *p = w->pool;
   for (;;) {
@@ -130,8 +119,7 @@ static void *work(void *arg)
   }
 }
 
-void ph_pool_run(ph_pool *p, int n, ph_pool_fn *fn, void *ctx)
-{
+void ph_pool_run(ph_pool *p, int n, ph_pool_fn *fn, void *ctx) {
   assert(!p->running);
   p->running = true;
   if (p->started == 0 || n <= 1) {
@@ -152,8 +140,7 @@ void ph_pool_run(ph_pool *p, int n, ph_pool_fn *fn, void *ctx)
 }
 
 /* Signals are for the thread that runs the program: a worker must not be the one that is interrupted. */
-static int start_thread(worker *w)
-{
+static int start_thread(worker *w) {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -162,14 +149,12 @@ static int start_thread(worker *w)
   return rc;
 }
 
-static int processors(void)
-{
+static int processors(void) {
   cpu_set_t set;
   return pthread_getaffinity_np(pthread_self(), sizeof set, &set) ? 1 : CPU_COUNT(&set);
 }
 
-ph_status ph_pool_new(ph_pool **out, int threads, ph_err *err)
-{
+ph_status ph_pool_new(ph_pool **out, int threads, ph_err *err) {
   if (threads < 1)
     return ph_err_set(err, PH_E_ARG, "threads: %d, at least 1 is needed", threads);
   if (threads > MAX_THREADS)
@@ -198,8 +183,7 @@ ph_status ph_pool_new(ph_pool **out, int threads, ph_err *err)
   return PH_OK;
 }
 
-void ph_pool_free(ph_pool *p)
-{
+void ph_pool_free(ph_pool *p) {
   if (!p)
     return;
   assert(!p->running);
@@ -214,19 +198,10 @@ void ph_pool_free(ph_pool *p)
   ph_mem_free(p);
 }
 
-int ph_pool_threads(const ph_pool *p)
-{
-  return p->threads;
-}
+int ph_pool_threads(const ph_pool *p) { return p->threads; }
 
 static atomic_int interrupted;
 
-void ph_interrupt_set(int on)
-{
-  atomic_store(&interrupted, on);
-}
+void ph_interrupt_set(int on) { atomic_store(&interrupted, on); }
 
-int ph_interrupt_get(void)
-{
-  return atomic_load_explicit(&interrupted, memory_order_relaxed);
-}
+int ph_interrupt_get(void) { return atomic_load_explicit(&interrupted, memory_order_relaxed); }

@@ -10,15 +10,13 @@
 #include <string.h>
 
 /* Finalizer of SplitMix64: a bijection whose every output bit depends on every input bit. */
-static uint64_t mix(uint64_t z)
-{
+static uint64_t mix(uint64_t z) {
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
   return z ^ (z >> 31);
 }
 
-ph_rng ph_rng_of(uint64_t seed, const char *name)
-{
+ph_rng ph_rng_of(uint64_t seed, const char *name) {
   uint64_t h = 0xcbf29ce484222325u;
   for (; *name; name++)
     h = (h ^ (unsigned char)*name) * 0x100000001b3u;
@@ -26,8 +24,7 @@ ph_rng ph_rng_of(uint64_t seed, const char *name)
   return (ph_rng){.key = {(uint32_t)k, (uint32_t)(k >> 32)}};
 }
 
-void ph_rng_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])
-{
+void ph_rng_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]) {
   uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3], k0 = key[0], k1 = key[1];
   for (int round = 0; round < 10; round++) {
     uint64_t p0 = (uint64_t)0xd2511f53u * c0, p1 = (uint64_t)0xcd9e8d57u * c2;
@@ -44,40 +41,30 @@ void ph_rng_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t ou
   out[3] = c3;
 }
 
-void ph_rng_block(ph_rng rng, uint64_t counter, uint32_t out[4])
-{
+void ph_rng_block(ph_rng rng, uint64_t counter, uint32_t out[4]) {
   const uint32_t words[4] = {(uint32_t)counter, (uint32_t)(counter >> 32), 0, 0};
   ph_rng_philox(words, rng.key, out);
 }
 
 /* Numbers 2j and 2j+1 of the stream. */
-static void u64_pair(ph_rng rng, uint64_t j, uint64_t u[2])
-{
+static void u64_pair(ph_rng rng, uint64_t j, uint64_t u[2]) {
   uint32_t w[4];
   ph_rng_block(rng, j, w);
   u[0] = w[0] | (uint64_t)w[1] << 32;
   u[1] = w[2] | (uint64_t)w[3] << 32;
 }
 
-uint64_t ph_rng_u64(ph_rng rng, uint64_t i)
-{
+uint64_t ph_rng_u64(ph_rng rng, uint64_t i) {
   uint64_t u[2];
   u64_pair(rng, i / 2, u);
   return u[i % 2];
 }
 
-static double unit(uint64_t u)
-{
-  return (double)(u >> 11) * 0x1p-53;
-}
+static double unit(uint64_t u) { return (double)(u >> 11) * 0x1p-53; }
 
-double ph_rng_uniform(ph_rng rng, uint64_t i)
-{
-  return unit(ph_rng_u64(rng, i));
-}
+double ph_rng_uniform(ph_rng rng, uint64_t i) { return unit(ph_rng_u64(rng, i)); }
 
-double ph_rng_log(double x)
-{
+double ph_rng_log(double x) {
   int64_t bits;
   memcpy(&bits, &x, sizeof bits);
   /* x = 2^k m with m in [sqrt(1/2), sqrt(2)): adding the gap between 1 and sqrt(1/2) carries into the exponent. */
@@ -94,8 +81,7 @@ double ph_rng_log(double x)
 }
 
 /* sin and cos of 2 pi r for |r| <= 1/8 by their Taylor series: the first term left out is below 1e-18. */
-static void sincos_octant(double r, double *sine, double *cosine)
-{
+static void sincos_octant(double r, double *sine, double *cosine) {
   double x = 0x1.921fb54442d18p+2 * r, q = x * x, s = 0, c = 0;
   for (int n = 16; n >= 2; n -= 2) {
     s = q * (-1.0 / (n * (n + 1))) * (1 + s); /* a product by a constant: half the time of a division */
@@ -105,8 +91,7 @@ static void sincos_octant(double r, double *sine, double *cosine)
   *cosine = 1 + c;
 }
 
-void ph_rng_turn(double u, double *sine, double *cosine)
-{
+void ph_rng_turn(double u, double *sine, double *cosine) {
   int quarter = (int)(4 * u + 0.5);
   double s, c;
   sincos_octant(u - 0.25 * quarter, &s, &c); /* exact difference */
@@ -118,8 +103,7 @@ void ph_rng_turn(double u, double *sine, double *cosine)
   }
 }
 
-static void normal_pair(ph_rng rng, uint64_t j, double z[2])
-{
+static void normal_pair(ph_rng rng, uint64_t j, double z[2]) {
   uint64_t u[2];
   u64_pair(rng, j, u);
   double sine, cosine, radius = __builtin_sqrt(-2 * ph_rng_log(unit(u[0]) + 0x1p-53)); /* of (0, 1] */
@@ -128,23 +112,20 @@ static void normal_pair(ph_rng rng, uint64_t j, double z[2])
   z[1] = radius * sine;
 }
 
-double ph_rng_normal(ph_rng rng, uint64_t i)
-{
+double ph_rng_normal(ph_rng rng, uint64_t i) {
   double z[2];
   normal_pair(rng, i / 2, z);
   return z[i % 2];
 }
 
-static void put(ph_tensor *t, int64_t k, double value)
-{
+static void put(ph_tensor *t, int64_t k, double value) {
   if (t->dtype == PH_F32)
     ((float *)t->data)[k] = (float)value;
   else
     ((double *)t->data)[k] = value;
 }
 
-void ph_rng_fill_normal(ph_rng rng, uint64_t first, double scale, ph_tensor *t)
-{
+void ph_rng_fill_normal(ph_rng rng, uint64_t first, double scale, ph_tensor *t) {
   assert(t->dtype == PH_F32 || t->dtype == PH_F64);
   int64_t n = ph_tensor_count(t);
   double z[2] = {0, 0};
@@ -156,8 +137,7 @@ void ph_rng_fill_normal(ph_rng rng, uint64_t first, double scale, ph_tensor *t)
   }
 }
 
-void ph_rng_fill_uniform(ph_rng rng, uint64_t first, double scale, ph_tensor *t)
-{
+void ph_rng_fill_uniform(ph_rng rng, uint64_t first, double scale, ph_tensor *t) {
   assert(t->dtype == PH_F32 || t->dtype == PH_F64);
   int64_t n = ph_tensor_count(t);
   uint64_t u[2] = {0, 0};
@@ -170,8 +150,7 @@ void ph_rng_fill_uniform(ph_rng rng, uint64_t first, double scale, ph_tensor *t)
 }
 
 /* Uniform in [0, bound): numbers below 2^64 mod bound are drawn again, so that every value has equally many. */
-static uint64_t below(ph_rng rng, uint64_t *next, uint64_t bound)
-{
+static uint64_t below(ph_rng rng, uint64_t *next, uint64_t bound) {
   uint64_t surplus = -bound % bound, u;
   do
     u = ph_rng_u64(rng, (*next)++);
@@ -179,8 +158,7 @@ static uint64_t below(ph_rng rng, uint64_t *next, uint64_t bound)
   return u % bound;
 }
 
-void ph_rng_permutation(ph_rng rng, uint64_t first, int32_t *perm, int64_t n)
-{
+void ph_rng_permutation(ph_rng rng, uint64_t first, int32_t *perm, int64_t n) {
   for (int64_t k = 0; k < n; k++)
     perm[k] = (int32_t)k;
   for (int64_t k = n - 1; k > 0; k--) {

@@ -5,10 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *ph_status_name(ph_status code)
-{
+const char *ph_status_name(ph_status code) {
   switch (code) {
-#define X(name, value, text)                                                  \
+#define X(name, value, text) \
   case name: return #name;
     PH_STATUS_TABLE(X)
 #undef X
@@ -16,10 +15,9 @@ const char *ph_status_name(ph_status code)
   return "PH_E_?";
 }
 
-const char *ph_status_text(ph_status code)
-{
+const char *ph_status_text(ph_status code) {
   switch (code) {
-#define X(name, value, text)                                                  \
+#define X(name, value, text) \
   case name: return text;
     PH_STATUS_TABLE(X)
 #undef X
@@ -28,23 +26,20 @@ const char *ph_status_text(ph_status code)
 }
 
 /* Control characters come from foreign file names and file contents; a message stays one harmless line. */
-static void one_line(char *text)
-{
+static void one_line(char *text) {
   for (; *text; text++)
     if ((unsigned char)*text < 0x20 || *text == 0x7f)
       *text = ' ';
 }
 
 /* A cut text ends in "..." so that a reader sees that there was more. */
-static void finish(char *text, int wanted)
-{
+static void finish(char *text, int wanted) {
   if (wanted >= PH_ERR_TEXT)
     memcpy(text + PH_ERR_TEXT - 4, "...", 4);
   one_line(text);
 }
 
-ph_status ph_err_set(ph_err *err, ph_status code, const char *fmt, ...)
-{
+ph_status ph_err_set(ph_err *err, ph_status code, const char *fmt, ...) {
   if (!err)
     return code;
   char text[PH_ERR_TEXT]; /* an argument may be err->text itself */
@@ -60,8 +55,7 @@ ph_status ph_err_set(ph_err *err, ph_status code, const char *fmt, ...)
   return code;
 }
 
-ph_status ph_err_prefix(ph_err *err, ph_status code, const char *fmt, ...)
-{
+ph_status ph_err_prefix(ph_err *err, ph_status code, const char *fmt, ...) {
   if (!err)
     return code;
   char text[PH_ERR_TEXT];

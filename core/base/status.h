@@ -11,23 +11,23 @@
 #define PH_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 
 /* One table gives the enum, the names and the texts. */
-#define PH_STATUS_TABLE(X)                                                    \
-  X(PH_OK, 0, "ok")                                                           \
-  X(PH_E_NOMEM, -1, "out of memory")                                          \
-  X(PH_E_ARG, -2, "invalid argument")                                         \
-  X(PH_E_SHAPE, -3, "shapes do not fit")                                      \
-  X(PH_E_DTYPE, -4, "wrong element type")                                     \
-  X(PH_E_PARSE, -5, "malformed text")                                         \
-  X(PH_E_IO, -6, "input or output failed")                                    \
-  X(PH_E_FORMAT, -7, "malformed file")                                        \
-  X(PH_E_NONFINITE, -8, "not a finite number")                                \
-  X(PH_E_SINGULAR, -9, "matrix is singular")                                  \
-  X(PH_E_CONVERGE, -10, "iteration did not converge")                         \
-  X(PH_E_LIMIT, -11, "limit exceeded")                                        \
-  X(PH_E_INTERRUPTED, -12, "interrupted")                                     \
-  X(PH_E_EXISTS, -13, "already exists")                                       \
-  X(PH_E_NOTFOUND, -14, "not found")                                          \
-  X(PH_E_LOCKED, -15, "in use by another process")                            \
+#define PH_STATUS_TABLE(X)                            \
+  X(PH_OK, 0, "ok")                                   \
+  X(PH_E_NOMEM, -1, "out of memory")                  \
+  X(PH_E_ARG, -2, "invalid argument")                 \
+  X(PH_E_SHAPE, -3, "shapes do not fit")              \
+  X(PH_E_DTYPE, -4, "wrong element type")             \
+  X(PH_E_PARSE, -5, "malformed text")                 \
+  X(PH_E_IO, -6, "input or output failed")            \
+  X(PH_E_FORMAT, -7, "malformed file")                \
+  X(PH_E_NONFINITE, -8, "not a finite number")        \
+  X(PH_E_SINGULAR, -9, "matrix is singular")          \
+  X(PH_E_CONVERGE, -10, "iteration did not converge") \
+  X(PH_E_LIMIT, -11, "limit exceeded")                \
+  X(PH_E_INTERRUPTED, -12, "interrupted")             \
+  X(PH_E_EXISTS, -13, "already exists")               \
+  X(PH_E_NOTFOUND, -14, "not found")                  \
+  X(PH_E_LOCKED, -15, "in use by another process")    \
   X(PH_E_INTERNAL, -16, "internal error")
 
 typedef enum ph_status {

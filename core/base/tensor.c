@@ -10,22 +10,16 @@
 static const struct {
   const char *name;
   size_t size;
-} kinds[] = {[PH_F32] = {"f32", 4}, [PH_F64] = {"f64", 8}, [PH_I32] = {"i32", 4}, [PH_U8] = {"u8", 1}, [PH_I64] = {"i64", 8}};
+} kinds[] = {
+    [PH_F32] = {"f32", 4}, [PH_F64] = {"f64", 8}, [PH_I32] = {"i32", 4}, [PH_U8] = {"u8", 1}, [PH_I64] = {"i64", 8}};
 
 enum { NKINDS = sizeof kinds / sizeof kinds[0] };
 
-size_t ph_dtype_size(ph_dtype dtype)
-{
-  return kinds[dtype].size;
-}
+size_t ph_dtype_size(ph_dtype dtype) { return kinds[dtype].size; }
 
-const char *ph_dtype_name(ph_dtype dtype)
-{
-  return kinds[dtype].name;
-}
+const char *ph_dtype_name(ph_dtype dtype) { return kinds[dtype].name; }
 
-bool ph_dtype_find(const char *name, ph_dtype *out)
-{
+bool ph_dtype_find(const char *name, ph_dtype *out) {
   for (int k = 0; k < NKINDS; k++)
     if (!strcmp(name, kinds[k].name)) {
       *out = (ph_dtype)k;
@@ -35,8 +29,7 @@ bool ph_dtype_find(const char *name, ph_dtype *out)
 }
 
 /* Bytes of the elements; false when they do not fit. An empty dimension makes any shape fit, wherever it stands. */
-static bool bytes_of(ph_dtype dtype, int rank, const int64_t *dim, int64_t *bytes)
-{
+static bool bytes_of(ph_dtype dtype, int rank, const int64_t *dim, int64_t *bytes) {
   *bytes = 0;
   for (int k = 0; k < rank; k++)
     if (dim[k] == 0)
@@ -49,8 +42,7 @@ static bool bytes_of(ph_dtype dtype, int rank, const int64_t *dim, int64_t *byte
   return true;
 }
 
-static ph_status check_shape(ph_dtype dtype, int rank, const int64_t *dim, ph_err *err)
-{
+static ph_status check_shape(ph_dtype dtype, int rank, const int64_t *dim, ph_err *err) {
   if ((unsigned)dtype >= NKINDS)
     return ph_err_set(err, PH_E_ARG, "tensor: no element type %d", (int)dtype);
   if (rank < 0 || rank > PH_RANK_MAX)
@@ -61,8 +53,7 @@ static ph_status check_shape(ph_dtype dtype, int rank, const int64_t *dim, ph_er
   return PH_OK;
 }
 
-ph_status ph_tensor_new(ph_tensor **out, ph_dtype dtype, int rank, const int64_t *dim, ph_err *err)
-{
+ph_status ph_tensor_new(ph_tensor **out, ph_dtype dtype, int rank, const int64_t *dim, ph_err *err) {
   ph_status st = check_shape(dtype, rank, dim, err);
   if (st)
     return st;
@@ -84,30 +75,24 @@ ph_status ph_tensor_new(ph_tensor **out, ph_dtype dtype, int rank, const int64_t
   return PH_OK;
 }
 
-void ph_tensor_free(ph_tensor *t)
-{
+void ph_tensor_free(ph_tensor *t) {
   if (!t)
     return;
   ph_mem_free(t->data);
   ph_mem_free(t);
 }
 
-ph_status ph_tensor_copy(ph_tensor **out, const ph_tensor *t, ph_err *err)
-{
+ph_status ph_tensor_copy(ph_tensor **out, const ph_tensor *t, ph_err *err) {
   ph_status st = ph_tensor_new(out, t->dtype, t->rank, t->dim, err);
   if (st == PH_OK)
     memcpy((*out)->data, t->data, ph_tensor_bytes(t));
   return st;
 }
 
-static bool is_float(ph_dtype dtype)
-{
-  return dtype == PH_F32 || dtype == PH_F64;
-}
+static bool is_float(ph_dtype dtype) { return dtype == PH_F32 || dtype == PH_F64; }
 
 /* Element i of an integer tensor, exact. */
-static int64_t get_int(const ph_tensor *t, int64_t i)
-{
+static int64_t get_int(const ph_tensor *t, int64_t i) {
   switch (t->dtype) {
   case PH_I32: return ((const int32_t *)t->data)[i];
   case PH_U8: return ((const uint8_t *)t->data)[i];
@@ -116,14 +101,12 @@ static int64_t get_int(const ph_tensor *t, int64_t i)
 }
 
 /* Range of an integer type. 2^63 is exact in double, 2^63 - 1 is not: the upper bound is exclusive. */
-static void int_range(ph_dtype dtype, double *lowest, double *above)
-{
+static void int_range(ph_dtype dtype, double *lowest, double *above) {
   *lowest = dtype == PH_U8 ? 0 : dtype == PH_I32 ? -0x1p31 : -0x1p63;
   *above = dtype == PH_U8 ? 0x1p8 : dtype == PH_I32 ? 0x1p31 : 0x1p63;
 }
 
-static int64_t clamp_int(ph_dtype dtype, double value)
-{
+static int64_t clamp_int(ph_dtype dtype, double value) {
   double lowest, above;
   int_range(dtype, &lowest, &above);
   if (!(value > lowest - 1)) /* NaN too */
@@ -133,8 +116,7 @@ static int64_t clamp_int(ph_dtype dtype, double value)
   return (int64_t)(value < lowest ? lowest : value);
 }
 
-static void set_int(ph_tensor *t, int64_t i, int64_t value)
-{
+static void set_int(ph_tensor *t, int64_t i, int64_t value) {
   switch (t->dtype) {
   case PH_I32: ((int32_t *)t->data)[i] = (int32_t)value; break;
   case PH_U8: ((uint8_t *)t->data)[i] = (uint8_t)value; break;
@@ -142,8 +124,7 @@ static void set_int(ph_tensor *t, int64_t i, int64_t value)
   }
 }
 
-double ph_tensor_get(const ph_tensor *t, int64_t i)
-{
+double ph_tensor_get(const ph_tensor *t, int64_t i) {
   switch (t->dtype) {
   case PH_F32: return ((const float *)t->data)[i];
   case PH_F64: return ((const double *)t->data)[i];
@@ -151,8 +132,7 @@ double ph_tensor_get(const ph_tensor *t, int64_t i)
   }
 }
 
-void ph_tensor_set(ph_tensor *t, int64_t i, double value)
-{
+void ph_tensor_set(ph_tensor *t, int64_t i, double value) {
   switch (t->dtype) {
   case PH_F32: ((float *)t->data)[i] = (float)value; break;
   case PH_F64: ((double *)t->data)[i] = value; break;
@@ -161,8 +141,7 @@ void ph_tensor_set(ph_tensor *t, int64_t i, double value)
 }
 
 /* First element that an integer type cannot hold, or -1. */
-static int64_t first_misfit(const ph_tensor *t, ph_dtype dtype)
-{
+static int64_t first_misfit(const ph_tensor *t, ph_dtype dtype) {
   double lowest, above;
   int_range(dtype, &lowest, &above);
   int64_t n = ph_tensor_count(t);
@@ -175,8 +154,7 @@ static int64_t first_misfit(const ph_tensor *t, ph_dtype dtype)
   return -1;
 }
 
-ph_status ph_tensor_cast(ph_tensor **out, const ph_tensor *t, ph_dtype dtype, ph_err *err)
-{
+ph_status ph_tensor_cast(ph_tensor **out, const ph_tensor *t, ph_dtype dtype, ph_err *err) {
   if (dtype == t->dtype)
     return ph_tensor_copy(out, t, err);
   ph_tensor *c = NULL;
@@ -201,23 +179,17 @@ ph_status ph_tensor_cast(ph_tensor **out, const ph_tensor *t, ph_dtype dtype, ph
   return PH_OK;
 }
 
-int64_t ph_tensor_count(const ph_tensor *t)
-{
+int64_t ph_tensor_count(const ph_tensor *t) {
   return t->dim[0] && t->dim[1] && t->dim[2] ? t->dim[0] * t->dim[1] * t->dim[2] * t->dim[3] : 0;
 }
 
-size_t ph_tensor_bytes(const ph_tensor *t)
-{
-  return (size_t)ph_tensor_count(t) * ph_dtype_size(t->dtype);
-}
+size_t ph_tensor_bytes(const ph_tensor *t) { return (size_t)ph_tensor_count(t) * ph_dtype_size(t->dtype); }
 
-bool ph_tensor_same_shape(const ph_tensor *a, const ph_tensor *b)
-{
+bool ph_tensor_same_shape(const ph_tensor *a, const ph_tensor *b) {
   return a->rank == b->rank && !memcmp(a->dim, b->dim, sizeof a->dim);
 }
 
-int64_t ph_tensor_first_nonfinite(const ph_tensor *t)
-{
+int64_t ph_tensor_first_nonfinite(const ph_tensor *t) {
   int64_t n = ph_tensor_count(t);
   if (t->dtype == PH_F32) {
     const float *x = t->data;
@@ -233,8 +205,7 @@ int64_t ph_tensor_first_nonfinite(const ph_tensor *t)
   return -1;
 }
 
-char *ph_tensor_describe(const ph_tensor *t, char *buf, size_t size)
-{
+char *ph_tensor_describe(const ph_tensor *t, char *buf, size_t size) {
   char dims[PH_RANK_MAX * 24] = "";
   size_t used = 0;
   for (int k = 0; k < t->rank; k++)

@@ -28,8 +28,7 @@
 #define ph_near(want, got, atol, rtol, why) ph_near_at(want, got, atol, rtol, why, #got, __FILE__, __LINE__)
 
 static inline void ph_near_at(double want, double got, double atol, double rtol, const char *why, const char *what,
-                              const char *file, int line)
-{
+                              const char *file, int line) {
   if (want == got || (isnan(want) && isnan(got)))
     return;
   double error = fabs(want - got), allowed = atol + rtol * fabs(want);
@@ -40,27 +39,25 @@ static inline void ph_near_at(double want, double got, double atol, double rtol,
 }
 
 /* The call fails with this code and its text contains `part`. */
-#define ph_fails(code_wanted, part, call, err)                                                                         \
-  do {                                                                                                                 \
-    assert_int_equal(code_wanted, call);                                                                               \
-    assert_int_equal(code_wanted, (err).code);                                                                         \
-    if (!strstr((err).text, part))                                                                                     \
-      fail_msg("'%s' is not in the message '%s'", part, (err).text);                                                   \
+#define ph_fails(code_wanted, part, call, err)                       \
+  do {                                                               \
+    assert_int_equal(code_wanted, call);                             \
+    assert_int_equal(code_wanted, (err).code);                       \
+    if (!strstr((err).text, part))                                   \
+      fail_msg("'%s' is not in the message '%s'", part, (err).text); \
   } while (0)
 
 #define ph_ok(call) assert_int_equal(PH_OK, call)
 
 static ph_mem_stats ph_live_before;
 
-static inline int ph_live_setup(void **state)
-{
+static inline int ph_live_setup(void **state) {
   (void)state;
   ph_live_before = ph_mem_now();
   return 0;
 }
 
-static inline int ph_live_check(void **state)
-{
+static inline int ph_live_check(void **state) {
   (void)state;
   ph_mem_fail_at(0);
   ph_mem_stats now = ph_mem_now();
@@ -75,25 +72,24 @@ static inline int ph_live_check(void **state)
 
 /* Runs `attempt` (a ph_status expression that cleans up after success) with the 1st, 2nd, ... allocation failing, until it
  * succeeds; every failure must be PH_E_NOMEM and leak nothing. Fails when nothing was allocated at all. */
-#define ph_each_failed_allocation(attempt)                                                                             \
-  do {                                                                                                                 \
-    ph_mem_stats ph_before = ph_mem_now();                                                                             \
-    int ph_n = 0;                                                                                                      \
-    for (ph_status ph_st = PH_E_NOMEM; ph_st != PH_OK;) {                                                              \
-      ph_mem_fail_at(++ph_n);                                                                                          \
-      ph_st = (attempt);                                                                                               \
-      ph_mem_fail_at(0);                                                                                               \
-      assert_true(ph_st == PH_OK || ph_st == PH_E_NOMEM);                                                              \
-      assert_int_equal(ph_before.bytes, ph_mem_now().bytes);                                                           \
-      assert_int_equal(ph_before.blocks, ph_mem_now().blocks);                                                         \
-      assert_true(ph_n < 100000);                                                                                      \
-    }                                                                                                                  \
-    assert_true(ph_n > 1);                                                                                             \
+#define ph_each_failed_allocation(attempt)                     \
+  do {                                                         \
+    ph_mem_stats ph_before = ph_mem_now();                     \
+    int ph_n = 0;                                              \
+    for (ph_status ph_st = PH_E_NOMEM; ph_st != PH_OK;) {      \
+      ph_mem_fail_at(++ph_n);                                  \
+      ph_st = (attempt);                                       \
+      ph_mem_fail_at(0);                                       \
+      assert_true(ph_st == PH_OK || ph_st == PH_E_NOMEM);      \
+      assert_int_equal(ph_before.bytes, ph_mem_now().bytes);   \
+      assert_int_equal(ph_before.blocks, ph_mem_now().blocks); \
+      assert_true(ph_n < 100000);                              \
+    }                                                          \
+    assert_true(ph_n > 1);                                     \
   } while (0)
 
 /* Path of a file below tests/ ("golden/x.txt"); valid until the fourth next call. */
-static inline const char *ph_test_path(const char *name)
-{
+static inline const char *ph_test_path(const char *name) {
   static char ring[4][1024];
   static unsigned next;
   char *path = ring[next++ % 4];
@@ -103,8 +99,7 @@ static inline const char *ph_test_path(const char *name)
 
 /* The whole file below tests/, NUL-terminated, *size without the NUL (may be NULL). Fails the test when it cannot be read;
  * free with free(). */
-static inline char *ph_test_read(const char *name, size_t *size)
-{
+static inline char *ph_test_read(const char *name, size_t *size) {
   FILE *file = fopen(ph_test_path(name), "rb");
   if (!file)
     fail_msg("cannot open %s", ph_test_path(name));

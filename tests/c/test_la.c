@@ -10,8 +10,7 @@ static const int sizes[] = {1, 2, 3, 7, 15, 16, 17, 33, 64, 65};
 static const char *const backward = "backward stable: a few n eps of the norm";
 
 /* Standard normal entries, a stream of their own per name. */
-static double *matrix(const char *name, int m, int n)
-{
+static double *matrix(const char *name, int m, int n) {
   double *A = ph_mem_new((size_t)m * (size_t)n, sizeof *A);
   assert_non_null(A);
   for (int k = 0; k < m * n; k++)
@@ -19,8 +18,7 @@ static double *matrix(const char *name, int m, int n)
   return A;
 }
 
-static double *symmetric(const char *name, int n, bool definite)
-{
+static double *symmetric(const char *name, int n, bool definite) {
   double *A = matrix(name, n, n), *S = ph_mem_new((size_t)(n * n), sizeof *S);
   for (int i = 0; i < n; i++)
     for (int j = 0; j < n; j++)
@@ -34,8 +32,8 @@ static double *symmetric(const char *name, int n, bool definite)
 }
 
 /* Every element of op(A) op(B), by the definition, against C. */
-static void check_product(bool ta, bool tb, int m, int n, int k, const double *A, const double *B, const double *C, double tol)
-{
+static void check_product(bool ta, bool tb, int m, int n, int k, const double *A, const double *B, const double *C,
+                          double tol) {
   for (int i = 0; i < m; i++)
     for (int j = 0; j < n; j++) {
       double want = 0;
@@ -45,8 +43,7 @@ static void check_product(bool ta, bool tb, int m, int n, int k, const double *A
     }
 }
 
-static void check_orthonormal_columns(int m, int n, const double *Q)
-{
+static void check_orthonormal_columns(int m, int n, const double *Q) {
   for (int i = 0; i < n; i++)
     for (int j = 0; j < n; j++) {
       double dot = 0;
@@ -56,8 +53,7 @@ static void check_orthonormal_columns(int m, int n, const double *Q)
     }
 }
 
-static void the_start_check_passes(void **state)
-{
+static void the_start_check_passes(void **state) {
   (void)state;
   ph_la_info info;
   memset(&info, 0xff, sizeof info);
@@ -72,15 +68,13 @@ static void the_start_check_passes(void **state)
     assert_string_equal(ph_la_wanted_core(), info.wanted);
 }
 
-static void a_rate_is_measured(void **state)
-{
+static void a_rate_is_measured(void **state) {
   (void)state;
   assert_true(ph_la_sgemm_rate(64, 0.01) > 0.05);
   assert_true(ph_la_sgemm_rate(0, 0.01) == 0);
 }
 
-static void gemm_equals_the_definition(void **state)
-{
+static void gemm_equals_the_definition(void **state) {
   (void)state;
   double *A = matrix("gemm.A", N_MAX, N_MAX), *B = matrix("gemm.B", N_MAX, N_MAX), *C = matrix("gemm.C", N_MAX, N_MAX);
   for (int s = 0; s < PH_COUNT(sizes); s++)
@@ -99,8 +93,7 @@ static void gemm_equals_the_definition(void **state)
   ph_mem_free(C);
 }
 
-static void eigh_diagonalises(void **state)
-{
+static void eigh_diagonalises(void **state) {
   (void)state;
   for (int s = 0; s < PH_COUNT(sizes); s++) {
     int n = sizes[s];
@@ -122,8 +115,7 @@ static void eigh_diagonalises(void **state)
   }
 }
 
-static void eigh_gen_solves_a_known_pencil(void **state)
-{
+static void eigh_gen_solves_a_known_pencil(void **state) {
   (void)state;
   double w[2];
   ph_err err;
@@ -133,8 +125,7 @@ static void eigh_gen_solves_a_known_pencil(void **state)
   ph_fails(PH_E_SINGULAR, "minor 2", ph_la_eigh_gen(2, (double[]){1, 0, 0, 1}, (double[]){1, 0, 0, -1}, w, &err), err);
 }
 
-static void eig_finds_complex_pairs(void **state)
-{
+static void eig_finds_complex_pairs(void **state) {
   (void)state;
   double re[3], im[3];
   ph_ok(ph_la_eig(3, (double[]){0, -2, 0, 2, 0, 0, 0, 0, -5}, re, im, NULL));
@@ -149,8 +140,7 @@ static void eig_finds_complex_pairs(void **state)
   ph_near(-5, real, 1e-14, 0, backward);
 }
 
-static void svd_rebuilds(void **state)
-{
+static void svd_rebuilds(void **state) {
   (void)state;
   for (int s = 0; s < PH_COUNT(sizes); s++) {
     int m = sizes[s], n = sizes[(s + 4) % PH_COUNT(sizes)], r = m < n ? m : n;
@@ -172,8 +162,7 @@ static void svd_rebuilds(void **state)
   }
 }
 
-static void logdet_has_value_and_sign(void **state)
-{
+static void logdet_has_value_and_sign(void **state) {
   (void)state;
   double value;
   int sign;
@@ -196,12 +185,12 @@ static void logdet_has_value_and_sign(void **state)
   assert_int_equal(1, sign);
 }
 
-static void solve_and_inverse_agree(void **state)
-{
+static void solve_and_inverse_agree(void **state) {
   (void)state;
   for (int s = 0; s < PH_COUNT(sizes); s++) {
     int n = sizes[s], m = sizes[(s + 2) % PH_COUNT(sizes)];
-    double *A = symmetric("solve", n, true), *B = matrix("solve.B", n, m), *X = matrix("X", n, m), *I = matrix("I", n, n);
+    double *A = symmetric("solve", n, true), *B = matrix("solve.B", n, m), *X = matrix("X", n, m),
+           *I = matrix("I", n, n);
     double *E = matrix("E", n, n);
     A[n - 1] += 0.5; /* not symmetric any more */
     ph_ok(ph_la_solve(n, m, A, B, X, NULL));
@@ -218,8 +207,7 @@ static void solve_and_inverse_agree(void **state)
   }
 }
 
-static void singular_matrices_are_named(void **state)
-{
+static void singular_matrices_are_named(void **state) {
   (void)state;
   double X[4] = {7, 7, 7, 7};
   ph_err err;
@@ -229,8 +217,7 @@ static void singular_matrices_are_named(void **state)
   assert_true(X[0] == 7 && X[3] == 7);
 }
 
-static void cholesky_factors_or_says_no(void **state)
-{
+static void cholesky_factors_or_says_no(void **state) {
   (void)state;
   bool definite = false;
   for (int s = 0; s < PH_COUNT(sizes); s++) {
@@ -250,8 +237,7 @@ static void cholesky_factors_or_says_no(void **state)
   }
 }
 
-static void qr_is_thin_with_positive_diagonal(void **state)
-{
+static void qr_is_thin_with_positive_diagonal(void **state) {
   (void)state;
   for (int s = 0; s < PH_COUNT(sizes); s++) {
     int n = sizes[s], m = s % 2 ? n : n + 5;
@@ -273,8 +259,7 @@ static void qr_is_thin_with_positive_diagonal(void **state)
   ph_fails(PH_E_SHAPE, "qr: (1, 2)", ph_la_qr(1, 2, (double[]){1, 2}, out, out, &err), err);
 }
 
-static ph_status call(int which, int n, const double *A, const double *B, double *X, double *Y, ph_err *err)
-{
+static ph_status call(int which, int n, const double *A, const double *B, double *X, double *Y, ph_err *err) {
   int sign;
   bool definite;
   switch (which) {
@@ -292,8 +277,7 @@ static ph_status call(int which, int n, const double *A, const double *B, double
 
 enum { CALLS = 9 };
 
-static void what_is_not_finite_is_refused(void **state)
-{
+static void what_is_not_finite_is_refused(void **state) {
   (void)state;
   static const double bad[] = {NAN, INFINITY, -INFINITY};
   for (int which = 0; which < CALLS; which++)
@@ -309,16 +293,14 @@ static void what_is_not_finite_is_refused(void **state)
   ph_fails(PH_E_NONFINITE, "(2, 1)", ph_la_solve(2, 1, (double[]){1, 0, 0, 1}, (double[]){1, NAN}, X, &err), err);
 }
 
-static void empty_matrices_are_fine(void **state)
-{
+static void empty_matrices_are_fine(void **state) {
   (void)state;
   double X[1], Y[1];
   for (int which = 0; which < CALLS; which++)
     ph_ok(call(which, 0, X, X, X, Y, NULL));
 }
 
-static ph_status call_all(void)
-{
+static ph_status call_all(void) {
   const double A[9] = {4, 1, 0, 1, 3, 1, 0, 1, 2}, I[9] = {1, 0, 0, 0, 1, 0, 0, 0, 1};
   double X[9], Y[9];
   ph_status st = PH_OK;
@@ -327,14 +309,12 @@ static ph_status call_all(void)
   return st;
 }
 
-static void every_failed_allocation_is_reported(void **state)
-{
+static void every_failed_allocation_is_reported(void **state) {
   (void)state;
   ph_each_failed_allocation(call_all());
 }
 
-int main(void)
-{
+int main(void) {
   const struct CMUnitTest tests[] = {
       PH_TEST(the_start_check_passes),
       PH_TEST(a_rate_is_measured),

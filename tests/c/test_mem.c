@@ -1,7 +1,6 @@
 #include "ph_test.h"
 
-static void blocks_are_aligned_and_zero(void **state)
-{
+static void blocks_are_aligned_and_zero(void **state) {
   (void)state;
   static const size_t sizes[] = {1, 7, 63, 64, 65, 4096, 1 << 20};
   for (int i = 0; i < PH_COUNT(sizes); i++) {
@@ -15,8 +14,7 @@ static void blocks_are_aligned_and_zero(void **state)
   }
 }
 
-static void books_balance(void **state)
-{
+static void books_balance(void **state) {
   (void)state;
   ph_mem_stats a = ph_mem_now();
   void *p = ph_mem_new(10, 100), *q = ph_mem_new(1, 24);
@@ -33,8 +31,7 @@ static void books_balance(void **state)
   assert_int_equal(b.peak, c.peak);
 }
 
-static void empty_blocks_are_valid_and_distinct(void **state)
-{
+static void empty_blocks_are_valid_and_distinct(void **state) {
   (void)state;
   void *p = ph_mem_new(0, 8), *q = ph_mem_new(8, 0);
   assert_non_null(p);
@@ -44,8 +41,7 @@ static void empty_blocks_are_valid_and_distinct(void **state)
   ph_mem_free(q);
 }
 
-static void impossible_sizes_give_null(void **state)
-{
+static void impossible_sizes_give_null(void **state) {
   (void)state;
   assert_null(ph_mem_new(SIZE_MAX, 2));
   assert_null(ph_mem_new(SIZE_MAX, 1));
@@ -53,8 +49,7 @@ static void impossible_sizes_give_null(void **state)
   assert_null(ph_mem_new((size_t)1 << 32, (size_t)1 << 32));
 }
 
-static void strdup_copies(void **state)
-{
+static void strdup_copies(void **state) {
   (void)state;
   char *s = ph_mem_strdup("stream");
   assert_string_equal("stream", s);
@@ -63,8 +58,7 @@ static void strdup_copies(void **state)
   assert_null(ph_mem_strdup("stream"));
 }
 
-static void grow_keeps_the_used_part_and_zeroes_the_rest(void **state)
-{
+static void grow_keeps_the_used_part_and_zeroes_the_rest(void **state) {
   (void)state;
   char *p = ph_mem_grow(NULL, 0, 4, 1);
   memcpy(p, "abcd", 4);
@@ -77,8 +71,7 @@ static void grow_keeps_the_used_part_and_zeroes_the_rest(void **state)
   ph_mem_free(q);
 }
 
-static void the_nth_allocation_fails_once(void **state)
-{
+static void the_nth_allocation_fails_once(void **state) {
   (void)state;
   void *p[5];
   ph_mem_fail_at(3);
@@ -95,8 +88,7 @@ static void the_nth_allocation_fails_once(void **state)
     ph_mem_free(p[i]);
 }
 
-int main(void)
-{
+int main(void) {
   const struct CMUnitTest tests[] = {
       PH_TEST(blocks_are_aligned_and_zero),
       PH_TEST(books_balance),

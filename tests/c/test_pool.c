@@ -8,13 +8,12 @@
 enum { MAX_TASKS = 1000, THREADS = 4 };
 
 typedef struct book {
-  int times[MAX_TASKS];         /* written by the one thread that has the task */
-  atomic_int inside[THREADS];   /* tasks running under this worker number right now */
+  int times[MAX_TASKS];       /* written by the one thread that has the task */
+  atomic_int inside[THREADS]; /* tasks running under this worker number right now */
   atomic_int worst, out_of_range;
 } book;
 
-static void count_task(void *ctx, int task, int worker)
-{
+static void count_task(void *ctx, int task, int worker) {
   book *b = ctx;
   if (worker < 0 || worker >= THREADS) {
     atomic_fetch_add(&b->out_of_range, 1);
@@ -27,8 +26,7 @@ static void count_task(void *ctx, int task, int worker)
   atomic_fetch_sub(&b->inside[worker], 1);
 }
 
-static void every_task_runs_once_and_workers_do_not_overlap(void **state)
-{
+static void every_task_runs_once_and_workers_do_not_overlap(void **state) {
   (void)state;
   static const int counts[] = {0, 1, 2, 3, 7, 100, MAX_TASKS};
   for (int threads = 1; threads <= THREADS; threads++) {
@@ -48,8 +46,7 @@ static void every_task_runs_once_and_workers_do_not_overlap(void **state)
 }
 
 /* Many short rounds right after each other: a worker that is late for one must neither lose nor steal tasks of the next. */
-static void rounds_follow_each_other(void **state)
-{
+static void rounds_follow_each_other(void **state) {
   (void)state;
   ph_pool *pool = NULL;
   ph_ok(ph_pool_new(&pool, THREADS, NULL));
@@ -65,8 +62,7 @@ static void rounds_follow_each_other(void **state)
   ph_pool_free(pool);
 }
 
-static void pools_that_never_run_end(void **state)
-{
+static void pools_that_never_run_end(void **state) {
   (void)state;
   for (int i = 0; i < 50; i++) {
     ph_pool *pool = NULL;
@@ -76,21 +72,18 @@ static void pools_that_never_run_end(void **state)
   ph_pool_free(NULL);
 }
 
-static void sleep_ms(int ms)
-{
+static void sleep_ms(int ms) {
   nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L}, NULL);
 }
 
-static double seconds_of(clockid_t clock)
-{
+static double seconds_of(clockid_t clock) {
   struct timespec t;
   clock_gettime(clock, &t);
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 /* The quietest of ten windows: other libraries of the process may have threads that spin for a while after the start. */
-static void idle_workers_sleep(void **state)
-{
+static void idle_workers_sleep(void **state) {
   (void)state;
   ph_pool *pool = NULL;
   book b = {0};
@@ -107,16 +100,14 @@ static void idle_workers_sleep(void **state)
   assert_true(least < 0.01); /* one spinning worker uses 0.1 */
 }
 
-static void nap(void *ctx, int task, int worker)
-{
+static void nap(void *ctx, int task, int worker) {
   (void)task;
   (void)worker;
   sleep_ms(*(int *)ctx);
 }
 
 /* Naps need no processor, so this holds on a loaded machine as well. */
-static void tasks_run_side_by_side(void **state)
-{
+static void tasks_run_side_by_side(void **state) {
   (void)state;
   ph_pool *pool = NULL;
   int ms = 50;
@@ -129,8 +120,7 @@ static void tasks_run_side_by_side(void **state)
   ph_pool_free(pool);
 }
 
-static void a_round_allocates_nothing(void **state)
-{
+static void a_round_allocates_nothing(void **state) {
   (void)state;
   ph_pool *pool = NULL;
   book b = {0};
@@ -141,8 +131,7 @@ static void a_round_allocates_nothing(void **state)
   ph_pool_free(pool);
 }
 
-static void bad_thread_counts_are_refused(void **state)
-{
+static void bad_thread_counts_are_refused(void **state) {
   (void)state;
   ph_pool *pool = NULL;
   ph_err err;
@@ -152,22 +141,19 @@ static void bad_thread_counts_are_refused(void **state)
   assert_null(pool);
 }
 
-static ph_status make_pool(void)
-{
+static ph_status make_pool(void) {
   ph_pool *pool = NULL;
   ph_status st = ph_pool_new(&pool, 3, NULL);
   ph_pool_free(pool);
   return st;
 }
 
-static void every_failed_allocation_is_reported(void **state)
-{
+static void every_failed_allocation_is_reported(void **state) {
   (void)state;
   ph_each_failed_allocation(make_pool());
 }
 
-static void the_interrupt_flag_is_kept(void **state)
-{
+static void the_interrupt_flag_is_kept(void **state) {
   (void)state;
   assert_int_equal(0, ph_interrupt_get());
   ph_interrupt_set(1);
@@ -176,8 +162,7 @@ static void the_interrupt_flag_is_kept(void **state)
   assert_int_equal(0, ph_interrupt_get());
 }
 
-int main(void)
-{
+int main(void) {
   const struct CMUnitTest tests[] = {
       PH_TEST(every_task_runs_once_and_workers_do_not_overlap),
       PH_TEST(rounds_follow_each_other),

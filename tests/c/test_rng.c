@@ -3,8 +3,7 @@
 #include "base/rng.h"
 
 /* kat_vectors of Random123 1.09, "philox4x32 10". */
-static void philox_known_answers(void **state)
-{
+static void philox_known_answers(void **state) {
   (void)state;
   static const uint32_t kat[][10] = {
       {0, 0, 0, 0, 0, 0, 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8},
@@ -24,8 +23,7 @@ static void philox_known_answers(void **state)
 }
 
 /* Computed once with this code: the bits of a stream must never change, results of old runs hang on them. */
-static void streams_are_pinned(void **state)
-{
+static void streams_are_pinned(void **state) {
   (void)state;
   ph_rng r = ph_rng_of(7, "layer.A");
   assert_true(ph_rng_u64(r, 0) == 0xe4620a455f02b8edu);
@@ -34,13 +32,14 @@ static void streams_are_pinned(void **state)
   assert_true(ph_rng_normal(r, 1000001) == -0x1.e8ce02acc8444p-3);
 }
 
-static void seed_and_name_choose_the_stream(void **state)
-{
+static void seed_and_name_choose_the_stream(void **state) {
   (void)state;
   static const struct {
     uint64_t seed;
     const char *name;
-  } keys[] = {{0, ""}, {0, "A"}, {1, "A"}, {0, "B"}, {0, "AB"}, {0, "BA"}, {1, ""}, {UINT64_MAX, "A"}, {(uint64_t)1 << 32, "A"}};
+  } keys[] = {{0, ""},  {0, "A"},          {1, "A"},
+              {0, "B"}, {0, "AB"},         {0, "BA"},
+              {1, ""},  {UINT64_MAX, "A"}, {(uint64_t)1 << 32, "A"}};
   for (int i = 0; i < PH_COUNT(keys); i++)
     for (int j = 0; j < i; j++) {
       ph_rng a = ph_rng_of(keys[i].seed, keys[i].name), b = ph_rng_of(keys[j].seed, keys[j].name);
@@ -48,8 +47,7 @@ static void seed_and_name_choose_the_stream(void **state)
     }
 }
 
-static void log_agrees_with_libm(void **state)
-{
+static void log_agrees_with_libm(void **state) {
   (void)state;
   ph_rng r = ph_rng_of(1, "log");
   for (int i = 0; i < 200000; i++) {
@@ -62,8 +60,7 @@ static void log_agrees_with_libm(void **state)
   assert_true(ph_rng_log(1) == 0);
 }
 
-static void turn_agrees_with_libm(void **state)
-{
+static void turn_agrees_with_libm(void **state) {
   (void)state;
   const double tau = 0x1.921fb54442d18p+2;
   ph_rng r = ph_rng_of(1, "turn");
@@ -82,8 +79,7 @@ static void turn_agrees_with_libm(void **state)
   }
 }
 
-static void uniform_is_uniform(void **state)
-{
+static void uniform_is_uniform(void **state) {
   (void)state;
   enum { N = 1 << 20, BINS = 64 };
   ph_rng r = ph_rng_of(3, "uniform");
@@ -107,8 +103,7 @@ static void uniform_is_uniform(void **state)
   ph_near(BINS - 1, chi2, 5 * sqrt(2.0 * (BINS - 1)), 0, "5 sigma of chi-square");
 }
 
-static void normal_has_its_moments_and_tails(void **state)
-{
+static void normal_has_its_moments_and_tails(void **state) {
   (void)state;
   enum { N = 1 << 20 };
   ph_rng r = ph_rng_of(4, "normal");
@@ -135,8 +130,7 @@ static void normal_has_its_moments_and_tails(void **state)
   }
 }
 
-static void fill_equals_single_numbers(void **state)
-{
+static void fill_equals_single_numbers(void **state) {
   (void)state;
   static const int64_t sizes[] = {0, 1, 2, 3, 7, 64, 65};
   ph_rng r = ph_rng_of(5, "fill");
@@ -159,8 +153,7 @@ static void fill_equals_single_numbers(void **state)
       }
 }
 
-static void permutations_are_permutations(void **state)
-{
+static void permutations_are_permutations(void **state) {
   (void)state;
   static const int64_t sizes[] = {0, 1, 2, 3, 17, 1000};
   ph_rng r = ph_rng_of(6, "perm");
@@ -175,8 +168,7 @@ static void permutations_are_permutations(void **state)
   }
 }
 
-static void permutations_are_uniform(void **state)
-{
+static void permutations_are_uniform(void **state) {
   (void)state;
   enum { N = 24000 };
   int count[24] = {0};
@@ -193,8 +185,7 @@ static void permutations_are_uniform(void **state)
     ph_near(N / 24, count[k], 5 * sqrt(N / 24.0), 0, "5 sigma of a count");
 }
 
-int main(void)
-{
+int main(void) {
   const struct CMUnitTest tests[] = {
       PH_TEST(philox_known_answers),
       PH_TEST(streams_are_pinned),

@@ -1,7 +1,6 @@
 #include "ph_test.h"
 
-static void names_and_texts(void **state)
-{
+static void names_and_texts(void **state) {
   (void)state;
   assert_string_equal("PH_OK", ph_status_name(PH_OK));
   assert_string_equal("PH_E_IO", ph_status_name(PH_E_IO));
@@ -10,8 +9,7 @@ static void names_and_texts(void **state)
   assert_string_equal("unknown status", ph_status_text((ph_status)7));
 }
 
-static void codes_are_distinct_and_negative(void **state)
-{
+static void codes_are_distinct_and_negative(void **state) {
   (void)state;
   static const ph_status all[] = {
 #define X(name, value, text) name,
@@ -27,8 +25,7 @@ static void codes_are_distinct_and_negative(void **state)
   }
 }
 
-static void set_fills_and_returns(void **state)
-{
+static void set_fills_and_returns(void **state) {
   (void)state;
   ph_err err = {.code = PH_OK};
   assert_int_equal(PH_E_SHAPE, ph_err_set(&err, PH_E_SHAPE, "A is (%d, %d)", 3, 4));
@@ -37,8 +34,7 @@ static void set_fills_and_returns(void **state)
   assert_int_equal(PH_E_ARG, ph_err_set(NULL, PH_E_ARG, "nobody listens"));
 }
 
-static void prefix_keeps_the_code(void **state)
-{
+static void prefix_keeps_the_code(void **state) {
   (void)state;
   ph_err err;
   ph_err_set(&err, PH_E_IO, "disk full");
@@ -47,8 +43,7 @@ static void prefix_keeps_the_code(void **state)
   assert_int_equal(PH_E_ARG, ph_err_prefix(NULL, PH_E_ARG, "x"));
 }
 
-static void own_text_may_be_an_argument(void **state)
-{
+static void own_text_may_be_an_argument(void **state) {
   (void)state;
   ph_err err;
   ph_err_set(&err, PH_E_IO, "inner");
@@ -56,8 +51,7 @@ static void own_text_may_be_an_argument(void **state)
   assert_string_equal("outer (inner)", err.text);
 }
 
-static void long_texts_are_cut_visibly(void **state)
-{
+static void long_texts_are_cut_visibly(void **state) {
   (void)state;
   char big[3 * PH_ERR_TEXT];
   memset(big, 'x', sizeof big);
@@ -73,20 +67,21 @@ static void long_texts_are_cut_visibly(void **state)
   assert_string_equal("xxxx", err.text + PH_ERR_TEXT - 5);
 }
 
-static void a_message_is_one_line_without_controls(void **state)
-{
+static void a_message_is_one_line_without_controls(void **state) {
   (void)state;
   ph_err err;
   ph_err_set(&err, PH_E_IO, "cannot open '%s'", "a\nb\x1b[31m\tc\x7f");
   assert_string_equal("cannot open 'a b [31m c '", err.text);
 }
 
-int main(void)
-{
+int main(void) {
   const struct CMUnitTest tests[] = {
-      PH_TEST(names_and_texts),           PH_TEST(codes_are_distinct_and_negative),
-      PH_TEST(set_fills_and_returns),     PH_TEST(prefix_keeps_the_code),
-      PH_TEST(own_text_may_be_an_argument), PH_TEST(long_texts_are_cut_visibly),
+      PH_TEST(names_and_texts),
+      PH_TEST(codes_are_distinct_and_negative),
+      PH_TEST(set_fills_and_returns),
+      PH_TEST(prefix_keeps_the_code),
+      PH_TEST(own_text_may_be_an_argument),
+      PH_TEST(long_texts_are_cut_visibly),
       PH_TEST(a_message_is_one_line_without_controls),
   };
   return cmocka_run_group_tests_name("status", tests, NULL, NULL);

@@ -4,8 +4,7 @@
 
 static const ph_dtype every[] = {PH_F32, PH_F64, PH_I32, PH_U8, PH_I64};
 
-static ph_tensor *vector_of(ph_dtype dtype, int64_t n, const double *values)
-{
+static ph_tensor *vector_of(ph_dtype dtype, int64_t n, const double *values) {
   ph_tensor *t = NULL;
   ph_ok(ph_tensor_new(&t, dtype, 1, &n, NULL));
   for (int64_t i = 0; i < n; i++)
@@ -13,8 +12,7 @@ static ph_tensor *vector_of(ph_dtype dtype, int64_t n, const double *values)
   return t;
 }
 
-static void dtypes_have_names_and_sizes(void **state)
-{
+static void dtypes_have_names_and_sizes(void **state) {
   (void)state;
   static const size_t sizes[] = {4, 8, 4, 1, 8};
   for (int i = 0; i < PH_COUNT(every); i++) {
@@ -28,8 +26,7 @@ static void dtypes_have_names_and_sizes(void **state)
   assert_int_equal(PH_I64, kept);
 }
 
-static void new_is_zero_and_knows_its_shape(void **state)
-{
+static void new_is_zero_and_knows_its_shape(void **state) {
   (void)state;
   const int64_t dim[] = {2, 3, 4, 5};
   for (int rank = 0; rank <= PH_RANK_MAX; rank++)
@@ -49,8 +46,7 @@ static void new_is_zero_and_knows_its_shape(void **state)
     }
 }
 
-static void bad_shapes_are_refused(void **state)
-{
+static void bad_shapes_are_refused(void **state) {
   (void)state;
   ph_tensor *t = NULL;
   ph_err err;
@@ -65,8 +61,7 @@ static void bad_shapes_are_refused(void **state)
   assert_null(t);
 }
 
-static void empty_tensors_are_fine_wherever_the_zero_stands(void **state)
-{
+static void empty_tensors_are_fine_wherever_the_zero_stands(void **state) {
   (void)state;
   const int64_t dim[][4] = {{0, INT64_MAX, INT64_MAX, 2}, {INT64_MAX, 3, 0, 9}, {INT64_MAX, INT64_MAX, 9, 0}};
   for (int i = 0; i < 3; i++) {
@@ -80,8 +75,7 @@ static void empty_tensors_are_fine_wherever_the_zero_stands(void **state)
   }
 }
 
-static void copy_is_independent(void **state)
-{
+static void copy_is_independent(void **state) {
   (void)state;
   ph_tensor *t = vector_of(PH_F64, 3, (double[]){1, NAN, -0.0}), *c = NULL;
   ph_ok(ph_tensor_copy(&c, t, NULL));
@@ -93,8 +87,7 @@ static void copy_is_independent(void **state)
   ph_tensor_free(c);
 }
 
-static void casts_convert(void **state)
-{
+static void casts_convert(void **state) {
   (void)state;
   ph_tensor *t = vector_of(PH_F64, 4, (double[]){0.1, 2.9, 7, 255.5}), *c = NULL;
   for (int i = 0; i < PH_COUNT(every); i++) {
@@ -109,17 +102,17 @@ static void casts_convert(void **state)
   ph_tensor_free(t);
 }
 
-static void casts_refuse_what_an_integer_cannot_hold(void **state)
-{
+static void casts_refuse_what_an_integer_cannot_hold(void **state) {
   (void)state;
   static const struct {
     double value;
     ph_dtype dtype;
     bool fits;
   } cases[] = {
-      {NAN, PH_I32, false},     {INFINITY, PH_I64, false}, {256, PH_U8, false},      {-1, PH_U8, false},
-      {-0.5, PH_U8, true},      {0x1p31, PH_I32, false},   {-0x1p31, PH_I32, true},  {-0x1p31 - 0.5, PH_I32, true},
-      {-0x1p31 - 1, PH_I32, false}, {0x1p63, PH_I64, false},   {-0x1p63, PH_I64, true},  {-0x1.0000000000001p63, PH_I64, false},
+      {NAN, PH_I32, false},    {INFINITY, PH_I64, false},     {256, PH_U8, false},
+      {-1, PH_U8, false},      {-0.5, PH_U8, true},           {0x1p31, PH_I32, false},
+      {-0x1p31, PH_I32, true}, {-0x1p31 - 0.5, PH_I32, true}, {-0x1p31 - 1, PH_I32, false},
+      {0x1p63, PH_I64, false}, {-0x1p63, PH_I64, true},       {-0x1.0000000000001p63, PH_I64, false},
   };
   for (int i = 0; i < PH_COUNT(cases); i++) {
     ph_tensor *t = vector_of(PH_F64, 2, (double[]){1, cases[i].value}), *c = NULL;
@@ -136,8 +129,7 @@ static void casts_refuse_what_an_integer_cannot_hold(void **state)
   }
 }
 
-static void integer_casts_are_exact_beyond_double(void **state)
-{
+static void integer_casts_are_exact_beyond_double(void **state) {
   (void)state;
   ph_tensor *t = vector_of(PH_I64, 2, (double[]){0, 0}), *c = NULL;
   ((int64_t *)t->data)[0] = INT64_MAX;
@@ -155,8 +147,7 @@ static void integer_casts_are_exact_beyond_double(void **state)
   ph_tensor_free(t);
 }
 
-static void set_saturates(void **state)
-{
+static void set_saturates(void **state) {
   (void)state;
   ph_tensor *t = vector_of(PH_U8, 4, (double[]){300, -3, NAN, 4.7});
   assert_memory_equal("\xff\0\0\4", t->data, 4);
@@ -167,8 +158,7 @@ static void set_saturates(void **state)
   ph_tensor_free(t);
 }
 
-static void first_nonfinite_is_found(void **state)
-{
+static void first_nonfinite_is_found(void **state) {
   (void)state;
   static const double bad[] = {NAN, INFINITY, -INFINITY};
   for (int i = 0; i < 3; i++)
@@ -182,8 +172,7 @@ static void first_nonfinite_is_found(void **state)
     }
 }
 
-static void same_shape_compares_rank_too(void **state)
-{
+static void same_shape_compares_rank_too(void **state) {
   (void)state;
   const int64_t dim[] = {3, 1};
   ph_tensor *a = NULL, *b = NULL;
@@ -196,8 +185,7 @@ static void same_shape_compares_rank_too(void **state)
   ph_tensor_free(b);
 }
 
-static void describe_prints_and_cuts(void **state)
-{
+static void describe_prints_and_cuts(void **state) {
   (void)state;
   const int64_t dim[] = {3, 4, 5};
   char buf[64], small[6];
@@ -211,8 +199,7 @@ static void describe_prints_and_cuts(void **state)
   ph_tensor_free(t);
 }
 
-static ph_status make_copy_and_cast(void)
-{
+static ph_status make_copy_and_cast(void) {
   const int64_t dim[] = {2, 3};
   ph_tensor *a = NULL, *b = NULL, *c = NULL;
   ph_status st = ph_tensor_new(&a, PH_F32, 2, dim, NULL);
@@ -226,14 +213,12 @@ static ph_status make_copy_and_cast(void)
   return st;
 }
 
-static void every_failed_allocation_is_reported(void **state)
-{
+static void every_failed_allocation_is_reported(void **state) {
   (void)state;
   ph_each_failed_allocation(make_copy_and_cast());
 }
 
-int main(void)
-{
+int main(void) {
   const struct CMUnitTest tests[] = {
       PH_TEST(dtypes_have_names_and_sizes),
       PH_TEST(new_is_zero_and_knows_its_shape),
