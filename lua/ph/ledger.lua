@@ -13,7 +13,7 @@ local ledger = {}
 --- Statuses that close a run: a later program does not run it again.
 ledger.closing = { done = true, diverged = true }
 --- Events that carry the whole record of a run.
-ledger.carries_record = { done = true, diverged = true, failed = true, killed = true, recovered = true }
+ledger.carries_record = { done = true, diverged = true, failed = true, killed = true, recovered = true, measured = true }
 
 local tail <const> = '^(.*),"hash":"(%x+)"}$'
 
@@ -78,6 +78,10 @@ local function last_records(events)
     if event.run and ledger.carries_record[event.event] then
       if not by_run[event.run] then order[#order + 1] = event.run end
       by_run[event.run] = record_of(event)
+    elseif event.event == "selected" then
+      for _, record in pairs(by_run) do
+        if record.cell_label == event.label then record.chosen = record.run == event.run end
+      end
     end
   end
   local runs = {}

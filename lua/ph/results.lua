@@ -55,9 +55,9 @@ function results.peek(dir)
   return setmetatable({ dir = dir, records = {}, by_key = {} }, Results):index(state.runs)
 end
 
---- The text that names a run for people and compares cells of two directories: "family=ph depth=240 seed=0 lr=0.001".
-function results.key(record)
-  return record.label
+--- Whether a record closes its run.
+function results.closed(record)
+  return ledger.closing[record.status] == true
 end
 
 function Results:index(records)
@@ -78,6 +78,21 @@ end
 function Results:earlier(label, run)
   local record = self.by_key[label]
   if record and record.run ~= run then return record end
+end
+
+--- Whether another run of the cell is marked as chosen (another candidate, or the cell's earlier meaning).
+function Results:rivals(cell_label, run)
+  for _, record in pairs(self.records) do
+    if record.cell_label == cell_label and record.run ~= run and record.chosen then return true end
+  end
+  return false
+end
+
+--- Marks the chosen run of a cell in the index; the ledger has it as an event "selected".
+function Results:choose(cell_label, run)
+  for _, record in pairs(self.records) do
+    if record.cell_label == cell_label then record.chosen = record.run == run end
+  end
 end
 
 function Results:append(event)
