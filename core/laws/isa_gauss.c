@@ -103,6 +103,8 @@ static inline vd root(vd x) {
   return y;
 }
 
+ph_laws_gauss_fn PASTE(ph_laws_gauss_, PH_ISA);
+
 void PASTE(ph_laws_gauss_, PH_ISA)(ph_rng rng, uint64_t pair, double scale, int64_t blocks, double *x) {
   for (int64_t b = 0; b < blocks; b++, x += 16) {
     vu first, second;
