@@ -99,8 +99,8 @@ typedef struct ph_kern {
   double (*sumsq)(int64_t n, const void *x);
 } ph_kern;
 
-/* Elements of scratch for `inverse` (refine included): two matrices and panels. */
-#define PH_INV_SCRATCH(d) (4 * ((d) + 16) * ((d) + 16) + 512)
+/* Elements of scratch for `inverse` (refine included): two padded matrices, a residual and panels. */
+#define PH_INV_SCRATCH(d) (4 * ((int64_t)(d) + 16) * ((int64_t)(d) + 16) + 32 * ((int64_t)(d) + 16) + 512)
 
 /* The chosen table for PH_F32 or PH_F64. The first call chooses; later calls are free. Never NULL. */
 const ph_kern *ph_kern_get(ph_dtype dtype);

@@ -1,0 +1,41 @@
+/* isa_body.c - the one source of all kernels: compiled per instruction set (PH_ISA) and element type (PH_REAL) with its own
+ * flags; exports one table. */
+#include "kernels/isa_act.h"
+#include "kernels/isa_gemm.h"
+#include "kernels/isa_inverse.h"
+#include "kernels/isa_loss.h"
+#include "kernels/isa_norm.h"
+#include "kernels/isa_optim.h"
+#include "kernels/isa_tile.h"
+#include "kernels/kern_tables.h"
+
+#if PH_DOUBLE
+#define PH_TABLE PH_PASTE(PH_PASTE(ph_kern_, PH_ISA), _f64)
+#else
+#define PH_TABLE PH_PASTE(PH_PASTE(ph_kern_, PH_ISA), _f32)
+#endif
+
+const ph_kern PH_TABLE = {
+  .name = PH_TEXT(PH_ISA),
+  .dtype = PH_DOUBLE ? PH_F64 : PH_F32,
+  .lanes = PH_LANES,
+  .gemm = k_gemm,
+  .transpose = k_transpose,
+  .act = k_act,
+  .act_bwd = k_act_bwd,
+  .axpby = k_axpby,
+  .mul = k_mul,
+  .colsum = k_colsum,
+  .add_row = k_add_row,
+  .layernorm = k_layernorm,
+  .layernorm_bwd = k_layernorm_bwd,
+  .softmax_ce = k_softmax_ce,
+  .mse = k_mse,
+  .rownorm = k_rownorm,
+  .inverse = k_inverse,
+  .skew = k_skew,
+  .adam = k_adam,
+  .sgd = k_sgd,
+  .first_nonfinite = k_first_nonfinite,
+  .sumsq = k_sumsq,
+};
