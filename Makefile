@@ -1,0 +1,37 @@
+# Thin front for CMake and Ninja. `make build` gives build/phrun.
+BUILD := build
+PREFIX ?= /usr/local
+.PHONY: all build run test bench install format clean
+
+all: build
+
+$(BUILD)/build.ninja: CMakeLists.txt
+	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX=$(PREFIX) >$(BUILD).log 2>&1 \
+	  || { cat $(BUILD).log; rm -f $(BUILD).log; exit 1; }
+	@rm -f $(BUILD).log
+
+build:
+	@scripts/deps.sh
+	@$(MAKE) --no-print-directory $(BUILD)/build.ninja
+	@ninja -C $(BUILD) --quiet phrun
+
+run: build
+	@$(BUILD)/phrun run specs/quick.lua
+
+test:
+	@scripts/deps.sh test
+	@scripts/test.sh
+
+bench: build
+	@$(BUILD)/phrun bench
+
+install: build
+	@cmake -S . -B $(BUILD) -DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null
+	@ninja -C $(BUILD) --quiet phrun
+	@cmake --install $(BUILD)
+
+format:
+	@clang-format -i $$(git ls-files '*.c' '*.h')
+
+clean:
+	@rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-logs
