@@ -43,7 +43,14 @@ int ph_fail(lua_State *L, const char *fmt, ...) PH_PRINTF(2, 3);
 /* ---- handles ---- */
 
 /* Live handles by kind, for native.live() and the test helper that fails a test which leaves some open. */
-typedef enum ph_live { PH_LIVE_TENSOR, PH_LIVE_PLAN, PH_LIVE_DATA, PH_LIVE_READER, PH_LIVE_LOCK, PH_LIVE_COUNT } ph_live;
+typedef enum ph_live {
+  PH_LIVE_TENSOR,
+  PH_LIVE_PLAN,
+  PH_LIVE_DATA,
+  PH_LIVE_READER,
+  PH_LIVE_LOCK,
+  PH_LIVE_COUNT
+} ph_live;
 void ph_live_add(ph_live kind, int delta);
 int ph_live_get(ph_live kind);
 const char *ph_live_name(ph_live kind);

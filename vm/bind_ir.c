@@ -1,0 +1,138 @@
+/* bind_ir.c - the canonical text of a model, checked and as a table (ir/ir.h). */
+#include "base/mem.h"
+#include "engine_box.h"
+#include "ir/ir.h"
+
+#define IR "ph.ir"
+
+static int l_ir_close(lua_State *L) {
+  ph_ir **slot = luaL_checkudata(L, 1, IR);
+  ph_ir_free(*slot);
+  *slot = NULL;
+  return 0;
+}
+
+/* Parses argument 1 into a userdata on the stack; NULL with `err` filled on failure. */
+static ph_ir *parse(lua_State *L, ph_err *err) {
+  static const luaL_Reg none[] = {{NULL, NULL}};
+  size_t n;
+  const char *text = luaL_checklstring(L, 1, &n);
+  ph_ir **slot = lua_newuserdatauv(L, sizeof *slot, 0);
+  *slot = NULL;
+  ph_metatable(L, IR, none, NULL, l_ir_close);
+  luaL_setmetatable(L, IR);
+  return ph_ir_parse(slot, text, n, err) ? NULL : *slot;
+}
+
+static int l_ir_check(lua_State *L) {
+  ph_err err;
+  size_t n = 0;
+  const ph_ir *ir = parse(L, &err);
+  if (!ir)
+    return ph_soft(L, &err);
+  void **block = ph_push_block(L);
+  char *text = NULL;
+  ph_status st = ph_ir_print(ir, &text, &n, &err);
+  *block = text;
+  if (st)
+    return ph_soft(L, &err);
+  lua_pushlstring(L, text, n);
+  ph_block_free(block);
+  return 1;
+}
+
+static void set_int(lua_State *L, const char *key, lua_Integer v) {
+  lua_pushinteger(L, v);
+  lua_setfield(L, -2, key);
+}
+
+static void set_string(lua_State *L, const char *key, const char *v) {
+  lua_pushstring(L, v);
+  lua_setfield(L, -2, key);
+}
+
+static void set_shape(lua_State *L, const char *key, ph_shape s) {
+  lua_createtable(L, 0, 4);
+  set_int(L, "pos", s.pos);
+  set_int(L, "rows", s.rows);
+  set_int(L, "cols", s.cols);
+  set_int(L, "feat", s.cols);
+  lua_setfield(L, -2, key);
+}
+
+static void push_param(lua_State *L, const ph_ir_param *p) {
+  static const char *const inits[] = {[PH_INIT_ZEROS] = "zeros",
+                                      [PH_INIT_ONES] = "ones",
+                                      [PH_INIT_CONSTANT] = "constant",
+                                      [PH_INIT_NORMAL] = "normal",
+                                      [PH_INIT_UNIFORM] = "uniform"};
+  lua_createtable(L, 0, 5);
+  set_string(L, "name", p->name);
+  set_int(L, "rows", p->rows);
+  set_int(L, "cols", p->cols);
+  set_string(L, "init", inits[p->init]);
+  lua_pushnumber(L, p->scale), lua_setfield(L, -2, "scale");
+}
+
+static void push_node(lua_State *L, const ph_ir_node *node) {
+  lua_createtable(L, 0, 4);
+  set_string(L, "op", node->op->name);
+  lua_createtable(L, node->nargs, 0);
+  for (int i = 0; i < node->nargs; i++) {
+    lua_createtable(L, 0, 2);
+    set_string(L, "kind", node->arg[i].is_param ? "param" : "node");
+    set_int(L, "index", node->arg[i].index + 1);
+    lua_rawseti(L, -2, i + 1);
+  }
+  lua_setfield(L, -2, "args");
+  lua_newtable(L);
+  for (int i = 0; i < PH_OP_ATTRS && node->op->attr[i]; i++) {
+    lua_pushnumber(L, node->attr[i]);
+    lua_setfield(L, -2, node->op->attr[i]);
+  }
+  lua_setfield(L, -2, "attrs");
+  set_shape(L, "shape", node->shape);
+}
+
+static void push_segment(lua_State *L, const ph_ir_segment *s) {
+  static const char *const kinds[] = {[PH_SEG_ONCE] = "once", [PH_SEG_DEPTH] = "depth", [PH_SEG_TIME] = "time"};
+  lua_createtable(L, 0, 10);
+  set_string(L, "kind", kinds[s->kind]);
+  set_int(L, "repeat_", s->repeat);
+  set_int(L, "width", s->width);
+  lua_createtable(L, s->nparams, 0);
+  for (int i = 0; i < s->nparams; i++)
+    push_param(L, &s->param[i]), lua_rawseti(L, -2, i + 1);
+  lua_setfield(L, -2, "params");
+  lua_createtable(L, s->nnodes, 0);
+  for (int i = 0; i < s->nnodes; i++)
+    push_node(L, &s->node[i]), lua_rawseti(L, -2, i + 1);
+  lua_setfield(L, -2, "nodes");
+  set_int(L, "result", s->result + 1);
+  if (s->read >= 0)
+    set_int(L, "read", s->read + 1);
+  set_shape(L, "input", s->in);
+  set_shape(L, "state", s->state);
+  set_shape(L, "output", s->out);
+}
+
+static int l_ir_parse(lua_State *L) {
+  static const char *const losses[] = {
+      [PH_LOSS_NONE] = "none", [PH_LOSS_SOFTMAX_CE] = "softmax_cross_entropy", [PH_LOSS_MSE] = "mse"};
+  ph_err err;
+  const ph_ir *ir = parse(L, &err);
+  if (!ir)
+    return ph_soft(L, &err);
+  lua_createtable(L, 0, 5);
+  set_string(L, "dtype", ph_dtype_name(ir->dtype));
+  set_shape(L, "input", ir->input);
+  set_shape(L, "output", ir->output);
+  set_string(L, "loss", losses[ir->loss]);
+  lua_createtable(L, ir->nsegments, 0);
+  for (int i = 0; i < ir->nsegments; i++)
+    push_segment(L, &ir->segment[i]), lua_rawseti(L, -2, i + 1);
+  lua_setfield(L, -2, "segments");
+  return 1;
+}
+
+const luaL_Reg ph_ir_functions[] = {{"ir_check", l_ir_check}, {"ir_parse", l_ir_parse}, {NULL, NULL}};

@@ -1,0 +1,105 @@
+/* main.c - the program: BLAS made to fit the CPU, signals, one Lua state, lua/ph/cli.lua. The only file that may end the process
+ * (forked workers aside).
+ *
+ * Exit codes are those of ph.cli (docs/language.md); 1 with one line when Lua fails outside of it, with a traceback when PHRUN_DEBUG is set. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bind.h"
+#include "host.h"
+
+#define REEXEC "PHRUN_REEXEC"
+
+static ph_la_info la;
+static const char *la_origin;
+
+const ph_la_info *ph_host_la(void) { return &la; }
+
+const char *ph_host_la_origin(void) { return la_origin; }
+
+/* OpenBLAS chooses its kernels while it is being loaded and does not know recent CPUs: it then runs several times too slow.
+ * When the user has not chosen, the program starts itself again, once, with the right choice in the environment. */
+static void start_blas(char **argv) {
+  ph_la_start(&la);
+  bool again = getenv(REEXEC) != NULL, chosen = getenv("OPENBLAS_CORETYPE") != NULL;
+  la_origin = again ? "host" : chosen ? "user" : "library";
+  if (!la.wanted[0] || chosen || again)
+    return;
+  setenv("OPENBLAS_CORETYPE", la.wanted, 1);
+  setenv(REEXEC, "1", 1);
+  execv("/proc/self/exe", argv);
+  unsetenv("OPENBLAS_CORETYPE"); /* could not: go on with what there is */
+  unsetenv(REEXEC);
+}
+
+static void stop(int code) { _exit(code); }
+
+static int handler(lua_State *L) {
+  const char *text = luaL_tolstring(L, 1, NULL);
+  if (getenv("PHRUN_DEBUG"))
+    luaL_traceback(L, L, text, 1);
+  return 1;
+}
+
+/* Everything that may raise: (argc, argv, lua_dir) as light userdata. Returns the exit code. */
+static int run(lua_State *L) {
+  int argc = (int)lua_tointeger(L, 1);
+  char **argv = lua_touserdata(L, 2);
+  ph_state_open(L, lua_touserdata(L, 3));
+  lua_getglobal(L, "require");
+  lua_pushliteral(L, "ph.cli");
+  lua_call(L, 1, 1);
+  lua_getfield(L, -1, "main");
+  lua_createtable(L, argc, 0);
+  for (int i = 1; i < argc; i++) {
+    lua_pushstring(L, argv[i]);
+    lua_rawseti(L, -2, i);
+  }
+  lua_call(L, 1, 1);
+  lua_pushinteger(L, lua_isinteger(L, -1) ? lua_tointeger(L, -1) : 1);
+  return 1;
+}
+
+static int run_protected(lua_State *L, int argc, char **argv, char *lua_dir) {
+  lua_pushcfunction(L, handler);
+  lua_pushcfunction(L, run);
+  lua_pushinteger(L, argc);
+  lua_pushlightuserdata(L, argv);
+  lua_pushlightuserdata(L, lua_dir);
+  if (lua_pcall(L, 3, 1, 1) == LUA_OK)
+    return (int)lua_tointeger(L, -1);
+  const char *text = lua_tostring(L, -1);
+  fflush(stdout);
+  fprintf(stderr, "phrun: %s\n", text ? text : "error without a text");
+  return 1;
+}
+
+/* The results have been said: a full disk or a closed pipe behind standard output is a failure too. */
+static int flush_output(int code) {
+  bool lost = fflush(stdout) != 0 && errno != EPIPE;
+  if (!lost)
+    return code;
+  fprintf(stderr, "phrun: standard output: %s\n", strerror(errno));
+  return code ? code : 1;
+}
+
+int main(int argc, char **argv) {
+  char exe[PATH_MAX], lua_dir[PATH_MAX + 64];
+  start_blas(argv);
+  ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+  exe[n > 0 ? n : 0] = 0;
+  ph_state_lua_dir(exe, lua_dir, sizeof lua_dir);
+  lua_State *L = lua_newstate(ph_host_alloc, NULL);
+  if (!L) {
+    fprintf(stderr, "phrun: out of memory\n");
+    return 1;
+  }
+  ph_signals_start(L, stop);
+  int code = run_protected(L, argc, argv, lua_dir);
+  lua_close(L);
+  return flush_output(code);
+}

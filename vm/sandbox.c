@@ -1,0 +1,236 @@
+/* sandbox.c - running Lua code of a spec under limits of instructions, memory and time in one call.
+ *
+ * Instructions: a count hook. Once they are used up it raises at every further instruction, so no pcall of the spec can go on.
+ * It raises by asking for memory that is never given: that error, unlike lua_error, calls no message handler, which would run
+ * without hooks. Memory: the allocator of the state refuses to grow past the limit, and tensors count too. What neither
+ * sees - an endless pattern match, an endless finalizer - a timer finds by the hook's standing still; that ends the program
+ * (signals.c), since C code cannot be left otherwise.
+ *
+ * Limits nest: a spec that loads a sibling shares what is left of its own. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+
+#include "base/mem.h"
+#include "base/pool.h"
+#include "bind.h"
+#include "host.h"
+
+enum { STRIDE = 1000, STUCK_SECONDS = 20, WHERE = 160 };
+#define NEVER_GIVEN ((size_t)1 << 46)
+
+/* ---- memory of the state ---- */
+
+static size_t lua_bytes;           /* what the Lua state holds */
+static size_t lua_most = SIZE_MAX; /* what it may hold */
+static bool memory_hit;            /* an allocation was refused by the limit */
+
+void *ph_host_alloc(void *ud, void *ptr, size_t osize, size_t nsize) {
+  (void)ud;
+  size_t had = ptr ? osize : 0;
+  if (nsize == 0) {
+    free(ptr);
+    lua_bytes -= had;
+    return NULL;
+  }
+  if (nsize >= NEVER_GIVEN)
+    return NULL;
+  if (nsize > had && lua_bytes - had + nsize > lua_most) {
+    memory_hit = true;
+    return NULL;
+  }
+  void *p = realloc(ptr, nsize);
+  if (p)
+    lua_bytes += nsize - had;
+  return p;
+}
+
+/* ---- the limits in force ---- */
+
+typedef struct limits {
+  bool active;
+  int64_t left;      /* instructions */
+  bool spent;        /* they are used up */
+  bool stopped;      /* Ctrl-C */
+  size_t most;       /* bytes of the Lua state */
+  int64_t tensors;   /* ph_mem bytes that may be live */
+  char where[WHERE]; /* last seen "file:line" */
+} limits;
+
+static limits now;
+static volatile long ticks; /* hook calls, for the timer */
+
+bool ph_limit_active(void) { return now.active; }
+
+double ph_limit_room(void) {
+  if (!now.active)
+    return -1;
+  int64_t room = now.tensors - ph_mem_now().bytes;
+  return room > 0 ? (double)room : 0;
+}
+
+bool ph_limit_stuck(void) {
+  static long seen;
+  static int still;
+  still = now.active && ticks == seen ? still + 1 : 0;
+  seen = ticks;
+  return still >= STUCK_SECONDS;
+}
+
+const char *ph_limit_where(void) { return now.where; }
+
+static void watch(bool on) {
+  struct itimerval every = {{on, 0}, {on, 0}};
+  setitimer(ITIMER_REAL, &every, NULL);
+}
+
+static void on_count(lua_State *L, lua_Debug *ar) {
+  if (!now.active) { /* a coroutine that outlived its limits */
+    lua_sethook(L, NULL, 0, 0);
+    return;
+  }
+  ticks++;
+  if (!now.spent && !now.stopped) {
+    if (lua_getinfo(L, "Sl", ar))
+      snprintf(now.where, sizeof now.where, "%s:%d", ar->short_src, ar->currentline);
+    now.left -= STRIDE;
+    now.spent = now.left <= 0;
+    now.stopped = ph_interrupt_get();
+    if (!now.spent && !now.stopped)
+      return;
+  }
+  lua_sethook(L, on_count, LUA_MASKCOUNT, 1);
+  lua_newuserdatauv(L, NEVER_GIVEN, 0);
+}
+
+static int64_t limit_field(lua_State *L, int arg, const char *key, int64_t def) {
+  int ok = 1;
+  lua_getfield(L, arg, key);
+  int64_t v = lua_isnil(L, -1) ? def : (int64_t)lua_tointegerx(L, -1, &ok);
+  if (!ok || v <= 0)
+    ph_fail(L, "limits: %s = %s is no positive integer", key, luaL_tolstring(L, -1, NULL));
+  lua_pop(L, 1);
+  return v;
+}
+
+/* The limits of the table at `arg`, none wider than those already in force. */
+static limits check_limits(lua_State *L, int arg) {
+  limits want = {.active = true};
+  if (!lua_isnoneornil(L, arg))
+    luaL_checktype(L, arg, LUA_TTABLE);
+  else
+    lua_newtable(L), lua_replace(L, arg);
+  want.left = limit_field(L, arg, "instructions", 100000000);
+  int64_t bytes = limit_field(L, arg, "bytes", (int64_t)1 << 28);
+  want.most = lua_bytes + (size_t)bytes;
+  want.tensors = ph_mem_now().bytes + bytes;
+  if (now.active) {
+    want.left = want.left < now.left ? want.left : now.left;
+    want.most = want.most < now.most ? want.most : now.most;
+    want.tensors = want.tensors < now.tensors ? want.tensors : now.tensors;
+  }
+  return want;
+}
+
+/* Says which limit ended the call, if one did; else false. */
+static bool limit_text(const limits *was, int status, int64_t instructions, int64_t bytes, ph_err *err) {
+  if (was->stopped)
+    ph_err_set(err, PH_E_INTERRUPTED, "interrupted");
+  else if (was->spent)
+    ph_err_set(err, PH_E_LIMIT, "%s: more than %lld instructions (an endless loop?)", was->where,
+               (long long)instructions);
+  else if (status == LUA_ERRMEM && memory_hit)
+    ph_err_set(err, PH_E_LIMIT, "%s: more than %lld MiB of memory", was->where, (long long)(bytes >> 20));
+  else
+    return false;
+  return true;
+}
+
+/* Calls the function below `nargs` arguments under limits. Returns its results (count: what is above `base`), or nil, message,
+ * code; a raised table (a fault) is handed on as it is. */
+static int call_limited(lua_State *L, int nargs, int base, limits want, const char *what) {
+  limits outer = now;
+  int64_t instructions = want.left, bytes = (int64_t)(want.most - lua_bytes);
+  lua_Hook hook = lua_gethook(L);
+  int mask = lua_gethookmask(L), stride = lua_gethookcount(L);
+  snprintf(want.where, sizeof want.where, "%s", what);
+  memory_hit = false;
+  now = want;
+  lua_most = want.most;
+  lua_sethook(L, on_count, LUA_MASKCOUNT, STRIDE);
+  if (!outer.active)
+    watch(true);
+  int status = lua_pcall(L, nargs, LUA_MULTRET, 0);
+  limits was = now;
+  now = outer;
+  now.left -= outer.active ? instructions - was.left : 0;
+  now.spent = now.spent || (outer.active && now.left <= 0);
+  now.stopped = now.stopped || (outer.active && was.stopped);
+  lua_most = outer.active ? outer.most : SIZE_MAX;
+  if (!outer.active)
+    watch(false);
+  lua_sethook(L, hook, mask, stride);
+  ph_err err;
+  if (limit_text(&was, status, instructions, bytes, &err)) {
+    lua_settop(L, base);
+    return ph_soft(L, &err);
+  }
+  if (status == LUA_OK)
+    return lua_gettop(L) - base;
+  lua_pushnil(L);
+  lua_insert(L, -2);
+  if (lua_type(L, -1) != LUA_TSTRING && lua_type(L, -1) != LUA_TTABLE)
+    luaL_tolstring(L, -1, NULL), lua_remove(L, -2);
+  lua_pushstring(L, status == LUA_ERRMEM ? "PH_E_NOMEM" : "PH_E_ARG");
+  return 3;
+}
+
+/* "spec.lua" of a chunk name "@spec.lua". */
+static const char *plain_name(const char *chunk) { return *chunk == '@' || *chunk == '=' ? chunk + 1 : chunk; }
+
+static int load_chunk(lua_State *L) {
+  size_t n;
+  const char *text = lua_tolstring(L, 1, &n);
+  if (luaL_loadbufferx(L, text, n, lua_tostring(L, 2), "t"))
+    return lua_error(L);
+  lua_pushvalue(L, 3);
+  if (!lua_setupvalue(L, -2, 1))
+    lua_pop(L, 1);
+  lua_call(L, 0, LUA_MULTRET);
+  return lua_gettop(L) - 3;
+}
+
+/* native.spec_load(text, chunkname, env, { instructions, bytes }) *soft* -> what the chunk returns. */
+static int l_spec_load(lua_State *L) {
+  size_t n;
+  const char *text = luaL_checklstring(L, 1, &n), *chunk = luaL_checkstring(L, 2);
+  luaL_checktype(L, 3, LUA_TTABLE);
+  lua_settop(L, 4);
+  if (n > 0 && text[0] == LUA_SIGNATURE[0]) {
+    ph_err err;
+    ph_err_set(&err, PH_E_PARSE, "%s: this is compiled code, text is needed", plain_name(chunk));
+    return ph_soft(L, &err);
+  }
+  limits want = check_limits(L, 4);
+  lua_pushcfunction(L, load_chunk);
+  for (int i = 1; i <= 3; i++)
+    lua_pushvalue(L, i);
+  return call_limited(L, 3, 4, want, plain_name(chunk));
+}
+
+/* native.limited(limits, fn, ...) *soft* -> what fn returns: for functions that a spec has handed out. */
+static int l_limited(lua_State *L) {
+  luaL_checktype(L, 2, LUA_TFUNCTION);
+  limits want = check_limits(L, 1);
+  lua_Debug ar;
+  char what[WHERE];
+  lua_pushvalue(L, 2);
+  lua_getinfo(L, ">S", &ar);
+  snprintf(what, sizeof what, "%s:%d", ar.short_src, ar.linedefined);
+  return call_limited(L, lua_gettop(L) - 2, 1, want, what);
+}
+
+void ph_bind_sandbox(lua_State *L) {
+  static const luaL_Reg functions[] = {{"spec_load", l_spec_load}, {"limited", l_limited}, {NULL, NULL}};
+  luaL_setfuncs(L, functions, 0);
+}
