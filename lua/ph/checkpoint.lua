@@ -21,7 +21,7 @@ end
 --- Puts copies back and recomputes what depends on them.
 function checkpoint.restore(plan, snapshot, slot)
   for _, p in ipairs(plan:params()) do plan:set(p.name, slot or "value", snapshot[p.name]) end
-  plan:refresh()
+  if (slot or "value") == "value" then plan:refresh() end
 end
 
 local function add_group(items, group, snapshot)

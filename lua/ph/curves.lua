@@ -72,7 +72,7 @@ end
 local function gnuplot(script)
   local code, out, problem = native.popen({ "gnuplot" }, script)
   if code == 0 then return out end
-  if code == nil or code == 127 then return nil, "no picture: gnuplot is not installed (apt-get install gnuplot-nox)" end
+  if code == nil then return nil, "no picture: gnuplot is not installed (apt-get install gnuplot-nox)" end
   return nil, "no picture: gnuplot: " .. ((problem or ""):match "[^\n]*%S[^\n]*" or "failed")
 end
 

@@ -22,9 +22,15 @@ local function remove_leftovers(dir)
   end
 end
 
+--- A worker whose parent was killed keeps the lock until it notices, a fraction of a second.
 local function take_lock(dir)
-  local lock, problem, code = native.lock(dir .. "/.lock")
-  if lock then return lock end
+  local lock, problem, code
+  for _ = 1, 10 do
+    lock, problem, code = native.lock(dir .. "/.lock")
+    if lock then return lock end
+    if code ~= "PH_E_LOCKED" then break end
+    native.sleep(0.1)
+  end
   if code == "PH_E_LOCKED" then return nil, dir .. ": another phrun is writing here (" .. problem .. ")" end
   return nil, problem
 end

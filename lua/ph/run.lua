@@ -28,7 +28,7 @@ function run.arguments(parser)
   parser:flag("-k --keep-going"):description "go on with the other cells when one fails"
   parser:flag("-n --dry-run"):description "only say what would run, and why"
   parser:flag("-q --quiet"):description "no progress"
-  parser:option("--checkpoint"):argname "SECONDS":default "10":convert(options.seconds):description "time between checkpoints; 0: after every step"
+  parser:option("--checkpoint"):argname "SECONDS":convert(options.seconds):description "time between checkpoints (default: what the protocol says); 0: after every step"
 end
 
 -- ---- what there is to do ----

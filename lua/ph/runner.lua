@@ -18,6 +18,9 @@ function runner.stopped()
   return latched
 end
 
+--- Asks for a stop as a signal does.
+function runner.stop() latched = true end
+
 --- One outcome for a call that may raise: its value, or { status = "failed", reason = one line }.
 function runner.guard(execute, unit, send, debugging)
   local ok, outcome = xpcall(execute, function(problem)
@@ -44,14 +47,18 @@ end
 function Pool:run_here()
   local unit = self.next()
   while unit and not runner.stopped() do
-    self.ended(unit, runner.guard(self.execute, unit, function(message) self.receive(unit, message) end, self.debugging))
+    local outcome = runner.guard(self.execute, unit, function(message) self.receive(unit, message) end, self.debugging)
+    if outcome.status == "interrupted" then runner.stop() end
+    self.ended(unit, outcome)
     unit = self.next()
   end
 end
 
 local function child(self, unit, out)
   for fd in pairs(self.running) do native.close_fd(fd) end
-  local function send(message) native.write(out, json.encode { message = message } .. "\n") end
+  local function send(message)
+    if not native.write(out, json.encode { message = message } .. "\n") then error("interrupted", 0) end -- the parent is gone
+  end
   local outcome = runner.guard(self.execute, unit, send, self.debugging)
   native.write(out, json.encode { outcome = outcome } .. "\n")
   native.exit(0)
@@ -86,8 +93,9 @@ function Pool:reap(pid)
   self.exits = self.exits or {}
   while not self.exits[pid] do
     local gone, code, signal = native.wait(true)
-    if not gone then return death_of(pid, "?") end
-    self.exits[gone] = { code, signal }
+    if gone then self.exits[gone] = { code, signal }
+    elseif code == "no child" then return death_of(pid, "?")
+    end
   end
   local exit = self.exits[pid]
   self.exits[pid] = nil
@@ -106,13 +114,14 @@ function Pool:read(fd)
   native.close_fd(fd)
   self.running[fd], self.count = nil, self.count - 1
   local death = self:reap(worker.pid)
+  if worker.outcome and worker.outcome.status == "interrupted" then runner.stop() end
   self.ended(worker.unit, worker.outcome or { status = "killed", reason = death })
 end
 
 function Pool:forward_stop()
   if self.forwarded then return end
   self.forwarded = true
-  for _, worker in pairs(self.running) do native.kill(worker.pid, "TERM") end
+  for _, worker in pairs(self.running) do native.kill(worker.pid, "SIGTERM") end
 end
 
 function Pool:run_forked()

@@ -72,7 +72,7 @@ local function training_of(job, plan, sets, context, send)
   local report
   local t = train.new {
     plan = plan, protocol = job.protocol, seed = job.seed, classifies = job.classifies, data = { train = sets.train, val = sets.val },
-    n_train = sets.n_train, path = results.checkpoint_path(context.dir, job.run), every = context.every, stopped = runner.stopped,
+    n_train = sets.n_train, path = results.checkpoint_path(context.dir, job.run), every = context.every or job.protocol.checkpoint, stopped = runner.stopped,
     on_step = function(n) report(n) end,
     on_epoch = function(row, columns)
       report(0, true)

@@ -1,0 +1,127 @@
+--- From an experiment to what has to be run: cells, and in each cell one job for every candidate of the selection.
+--
+-- A job's name is the hash of its canonical text: everything that can change a result and nothing else (no comment, no
+-- indentation, no directory, no number of threads). Two jobs with the same text are the same run.
+--
+--   cell  { label, values (plain table), jobs }
+--   job   { run, label, cell_label, cell, select, seed, ir, text, parts, protocol, by, mode, classifies, measures, weight,
+--           task_text, train_text, measure_text, source, spec, spec_hash, lock, load() -> data, problem (nil, or why it can not run) }
+
+local native = require "ph.native"
+local canon = require "ph.canon"
+
+local job = {}
+
+--- Version of the run text; results of another version are other runs.
+local text_version <const> = 1
+
+local function short(text) return native.sha256(text):sub(1, 12) end
+
+--- SHA-256 (first 16 digits) of the spec's text and of the files it requires: says which spec a run belongs to.
+function job.spec_hash(experiment)
+  local source = experiment.source
+  local parts = { source.text or "" }
+  for _, f in ipairs(source.files or {}) do parts[#parts + 1] = f.path .. "\0" .. f.text end
+  return canon.short_hash(table.concat(parts, "\0"))
+end
+
+local function label_of(cell_label, candidate, keys)
+  local parts = { cell_label }
+  for _, k in ipairs(keys) do parts[#parts + 1] = k .. "=" .. (type(candidate[k]) == "number" and canon.number(candidate[k]) or tostring(candidate[k])) end
+  return table.concat(parts, " ")
+end
+
+local function sorted_keys(t)
+  local keys = {}
+  for k in pairs(t) do keys[#keys + 1] = k end
+  table.sort(keys)
+  return keys
+end
+
+--- Work of one sample through the net, up to a factor: nodes times layers. Only the progress bar uses it.
+local function weight_of(ir)
+  local model, n = native.ir_parse(ir), 0
+  for _, segment in ipairs(model.segments) do n = n + segment.repeat_ * #segment.nodes end
+  return n
+end
+
+local function measure_names(experiment)
+  local names = {}
+  for i, m in ipairs(experiment.measure or {}) do names[i] = m.name end
+  return names
+end
+
+--- The canonical text of a run from its parts.
+local function run_text(one, digest)
+  return table.concat({
+    "phrun run " .. text_version, "cell " .. canon.encode(one.cell), "select " .. canon.encode(one.select), "seed " .. canon.number(one.seed),
+    "task " .. one.task_text, "data " .. digest, "train " .. one.train_text, "measure " .. one.measure_text, "ir " .. native.sha256(one.ir), "",
+  }, "\n")
+end
+
+local function parts_of(one, digest)
+  return { ir = short(one.ir), task = short(one.task_text), data = digest:sub(1, 12), train = short(one.train_text), measure = short(one.measure_text) }
+end
+
+--- Data of a task by seed, made once and kept for the next job that needs the same.
+local function loader(cache, task, seed)
+  local key = task:canonical() .. "\0" .. tostring(seed)
+  return function()
+    if cache.key ~= key then
+      cache.key, cache.data = nil, nil
+      cache.data = task:load(seed)
+      cache.key = key
+    end
+    return cache.data
+  end
+end
+
+local function digest_of(digests, task)
+  local key = task:canonical() .. "\0" .. tostring(task.values and task.values.dir)
+  if not digests[key] then digests[key] = { task:digest() } end
+  return digests[key][1], digests[key][2]
+end
+
+local Maker = {}
+Maker.__index = Maker
+
+function Maker:shared(cell)
+  local experiment, task = self.experiment, self.experiment:task_of(cell)
+  local digest, problem = digest_of(self.digests, task)
+  local seed = cell:get "seed" or 0
+  return {
+    cell = cell:plain(), cell_label = cell:text(), seed = seed, ir = experiment:ir(cell), task_text = task:canonical(), classifies = task.classes ~= nil,
+    measures = self.measures, measure_text = table.concat(self.measures, " "), source = experiment.source, spec = experiment.name, spec_hash = self.spec_hash,
+    lock = self.lock, problem = problem, load = loader(self.cache, task, seed),
+  }, digest or "missing"
+end
+
+function Maker:job(shared, digest, candidate)
+  local one = {}
+  for k, v in pairs(shared) do one[k] = v end
+  one.select = candidate
+  one.label = label_of(shared.cell_label, candidate, sorted_keys(candidate))
+  one.protocol = next(candidate) and self.experiment.train:with(candidate) or self.experiment.train
+  one.train_text = one.protocol:canonical()
+  one.by = self.experiment.select and self.experiment.select.by or one.protocol.monitor
+  one.mode = one.by:find "loss" and "min" or "max"
+  one.text = run_text(one, digest)
+  one.parts = parts_of(one, digest)
+  one.run = canon.short_hash(one.text)
+  return one
+end
+
+--- All cells of an experiment in order. lock: hash of the registration the runs belong to, or nil.
+function job.cells(experiment, lock)
+  local maker = setmetatable({ experiment = experiment, cache = {}, digests = {}, measures = measure_names(experiment), spec_hash = job.spec_hash(experiment), lock = lock }, Maker)
+  local cells = {}
+  for i, cell in ipairs(experiment:cells()) do
+    local shared, digest = maker:shared(cell)
+    shared.weight = weight_of(shared.ir)
+    cells[i] = { label = shared.cell_label, values = shared.cell, jobs = {} }
+    for k, candidate in ipairs(experiment:candidates()) do cells[i].jobs[k] = maker:job(shared, digest, candidate) end
+  end
+  return cells
+end
+
+return job
