@@ -38,6 +38,17 @@ function maps.step(C, Lam, x, port) return Lam * (C * x) + port end
 --- The gradient one layer down: C^T Lam g.
 function maps.backward(C, Lam, g) return C:transpose() * (Lam * g) end
 
+--- Where damping is read in the energy ledger (4): halfway between a = C x and b = Lam a.
+function maps.midpoint(a, b) return (a + b) / 2.0 end
+
+--- Jacobian of a layer whose port reads the state: M + h B diag(1 - tanh^2(W z + b)) W.
+function maps.port_jacobian(M, h, B, W, b, z)
+  local t = native.op("tanh", { (W * z + b):reshape { 1, b:count() } }, {}, { true }):reshape { b:count() }
+  local d, slope = b:count(), native.tensor({ b:count(), b:count() }, "f64")
+  for i = 1, d do slope:put(1 - t:at(i) ^ 2, i, i) end
+  return M + (B * slope * W) * h
+end
+
 --- h B u
 function maps.port(h, B, u) return (B * u) * h end
 

@@ -117,7 +117,7 @@ function stream.energy(layer, h, x, port)
   local a = layer.C * x
   local b = layer.Lam * a
   local y = maps.step(layer.C, layer.Lam, x, port)
-  local m = (a + b) / 2.0
+  local m = maps.midpoint(a, b)
   return { change = (dot(y, y) - dot(x, x)) / 2, dissipated = h * dot(m, layer.R * m), supplied = dot(port, b + port / 2.0) }, y
 end
 
