@@ -1,7 +1,8 @@
 std = "lua54"
-max_line_length = 130
+max_line_length = false
 self = false
 cache = false
+ignore = { "581" } -- not (a <= b) is meant: NaN counts
 
 -- tests run under busted; their helper defines `near`
 files["tests/lua"] = { std = "+busted", globals = { "near" } }

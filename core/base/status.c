@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#undef ph_err_set /* a macro for the analyzer */
+
 const char *ph_status_name(ph_status code) {
   switch (code) {
 #define X(name, value, text) \

@@ -52,6 +52,9 @@ const char *ph_status_text(ph_status code);
 
 /* Fills `err` (if not NULL) with one formatted line, cut to PH_ERR_TEXT, and returns `code`. */
 ph_status ph_err_set(ph_err *err, ph_status code, const char *fmt, ...) PH_PRINTF(3, 4);
+#ifdef __clang_analyzer__ /* it sees one file at a time and would try paths on which a failure returns PH_OK */
+#define ph_err_set(err, code, ...) (ph_err_set(err, code, __VA_ARGS__), (code))
+#endif
 
 /* Puts "prefix: " before the text already in `err`; returns err->code (or `code` if err is NULL). */
 ph_status ph_err_prefix(ph_err *err, ph_status code, const char *fmt, ...) PH_PRINTF(3, 4);
