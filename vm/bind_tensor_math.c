@@ -19,7 +19,7 @@ static const ph_tensor *check_float(lua_State *L, int arg) {
 /* A value that is neither number nor tensor but has its own metamethod (a symbol of a traced block) decides itself. */
 static bool other_decides(lua_State *L, const char *event, lua_CFunction self) {
   for (int arg = 1; arg <= 2; arg++) {
-    if (lua_type(L, arg) == LUA_TNUMBER || luaL_testudata(L, arg, PH_TENSOR))
+    if ((lua_type(L, arg) != LUA_TTABLE && lua_type(L, arg) != LUA_TUSERDATA) || luaL_testudata(L, arg, PH_TENSOR))
       continue;
     if (luaL_getmetafield(L, arg, event) == LUA_TNIL)
       continue;

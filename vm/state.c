@@ -47,7 +47,7 @@ void ph_state_open(lua_State *L, const char *lua_dir) {
 }
 
 static bool has_modules(const char *dir) {
-  char path[PATH_MAX + 32];
+  char path[2 * PATH_MAX];
   snprintf(path, sizeof path, "%s/ph/cli.lua", dir);
   return access(path, R_OK) == 0;
 }
