@@ -1,0 +1,256 @@
+--- An experiment: task, model, grid, protocol, measures, and what is decided from them. The object every verb works on.
+--
+--   e:cells()                 points of the grid in order
+--   e:candidates()            points of `select` in order: { { lr = 0.001 }, ... }; { {} } without select
+--   e:ir(cell)                canonical IR text of the cell's model
+--   e:task_of(cell)           its task; e.train is the protocol of all cells
+--   e.source                  { file, text, files = { { path, text } } } when it was loaded from a file
+--
+-- Texts hold meanings only: comments, indentation, key order and moved helpers do not change them.
+
+local emit = require "ph.emit"
+local grid = require "ph.grid"
+local kinds = require "ph.kinds"
+local native = require "ph.native"
+local protocol = require "ph.protocol"
+local schema = require "ph.schema"
+local suggest = require "ph.suggest"
+local where = require "ph.where"
+
+local experiment = {}
+
+local Experiment = { __name = "ph.experiment" }
+Experiment.__index = Experiment
+Experiment.__tostring = function(self) return "experiment " .. self.name end
+
+-- ---- registration ----
+
+local function candidates_of(key, doc)
+  local of = protocol.adam and schema.get("adam").by_name[key]
+  return { key, kind = "list", of = of, least = 1, doc = doc }
+end
+
+schema.define {
+  name = "select", role = "select", section = "experiment",
+  doc = "Every cell is run once for each candidate; the best on validation data is the cell's run.",
+  keys = {
+    { "by", kind = "monitor", default = "val.accuracy", doc = "validation value that decides; the first of equals wins" },
+    candidates_of("lr", "learning rates to try"),
+    candidates_of("batch", "batch sizes to try"),
+    candidates_of("weight_decay", "weight decays to try"),
+  },
+}
+
+function kinds.select(v)
+  if type(v) ~= "table" or kinds.tag(v) then return nil, "must be a table such as { lr = { 1e-3, 3e-3 }, by = 'val.accuracy' }, got " .. kinds.describe(v) end
+  return schema.check("select", v) or kinds.broken
+end
+
+function kinds.task(v) return kinds.object(v, { object = "ph.task", object_text = "a task (ph.task.circles { ... })" }) end
+function kinds.protocol(v) return kinds.object(v, { object = "ph.protocol", object_text = "a protocol (ph.adam { ... } or ph.sgd { ... })" }) end
+
+local measure_of <const> = { kind = "object", object = "ph.measure", object_text = "a measure (ph.growth())" }
+
+schema.define {
+  name = "experiment", role = "experiment", section = "experiment", doc = "What a spec returns: a grid of runs and what is asked of them.",
+  example = "return ph.experiment { name = 'quick', task = ..., model = function(cell) ... end, grid = ..., train = ... }",
+  keys = {
+    { "name", kind = "string", required = true, pattern = "^[%w_][%w_%-%.]*$", pattern_text = "a name of letters, digits, _ - .", doc = "name; the results go to experiments/NAME" },
+    { "note", kind = "string", doc = "what this is about, in words" },
+    { "task", kind = { "task", "function" }, required = true, doc = "a task, or function(cell) that gives one" },
+    { "model", kind = "function", required = true, doc = "function(cell) that gives the list of stages" },
+    { "grid", kind = "grid", doc = "axes such as family, depth, seed with their values, or a list of such tables; default: one run" },
+    { "train", kind = "protocol", required = true, doc = "a protocol: ph.adam { ... } or ph.sgd { ... }" },
+    { "select", kind = "select", doc = "candidates, the best of which on validation data is the cell's run" },
+    { "measure", kind = "list", of = measure_of, default = {}, doc = "what is measured on each finished net" },
+    { "rules", kind = "any", doc = "decisions from the results, as data" },
+    { "predictions", kind = "any", doc = "bands guessed beforehand" },
+    { "gates", kind = "any", doc = "verdicts of other experiments this one waits for" },
+    { "figures", kind = "any", doc = "pictures to draw from the results" },
+  },
+}
+
+local plain_fields <const> = { "name", "note", "model", "train", "select", "measure", "rules", "predictions", "gates", "figures" }
+
+local function build(v)
+  local self = setmetatable({ axes = v.grid or grid.single(), memo = {}, task_changes = {}, read = {} }, Experiment)
+  for _, key in ipairs(plain_fields) do self[key] = v[key] end
+  self.task_source = v.task
+  if type(v.task) ~= "function" then self.task = v.task end
+  return self
+end
+
+--- Can models be compiled although other keys have errors?
+local function usable(v)
+  local function good(x) return x ~= nil and not rawequal(x, kinds.broken) end
+  return good(v.task) and good(v.model) and (v.grid == nil or good(v.grid)) and build(v) or nil
+end
+
+--- The constructor. After errors it gives a broken object and, for the loader, what of the models can be checked still.
+function experiment.experiment(args)
+  local values, rest = schema.check("experiment", args)
+  if values then return build(values) end
+  experiment.rest = rest and usable(rest)
+  return kinds.broken
+end
+
+-- ---- functions of the spec, called with limits ----
+
+experiment.limits = { instructions = 100000000, bytes = 1 << 28 }
+
+--- Calls a function that the spec handed out, within limits; raises its one-line error.
+function Experiment:limited(f, ...)
+  local value, problem, code = native.limited(experiment.limits, f, ...)
+  if value ~= nil then return value end
+  self.exhausted = code == "PH_E_LIMIT" or code == "PH_E_INTERRUPTED"
+  error(problem, 0)
+end
+
+--- Value of f(cell), remembered for cells that differ only in axes f does not read. what: "task" or "model ..."
+function Experiment:call(what, f, cell, finish)
+  local memo = self.memo[what] or {}
+  self.memo[what] = memo
+  for _, known in ipairs(memo) do
+    if known.text == cell:text(known.unread) then return known.value end
+  end
+  local reads = {}
+  local value = self:limited(function(view) return finish(f(view)) end, cell:view(reads))
+  local unread = {}
+  for _, kv in ipairs(cell.values) do
+    if reads[kv.key] then self.read[kv.key] = true else unread[kv.key] = true end
+  end
+  memo[#memo + 1] = { text = cell:text(unread), unread = unread, value = value }
+  return value
+end
+
+-- ---- the parts of a run ----
+
+function Experiment:cells()
+  self.cell_list = self.cell_list or grid.cells(self.axes)
+  return self.cell_list
+end
+
+--- Seed of a cell's run.
+function Experiment:seed(cell) return cell:get "seed" end
+
+--- Candidates of `select` in order; keys in the order batch, lr, weight_decay, the last changing fastest.
+function Experiment:candidates()
+  local list = { {} }
+  for _, key in ipairs { "batch", "lr", "weight_decay" } do
+    local values = self.select and self.select[key]
+    if values then
+      local longer = {}
+      for _, c in ipairs(list) do
+        for _, v in ipairs(values) do
+          local copy = { [key] = v }
+          for k, x in pairs(c) do copy[k] = x end
+          longer[#longer + 1] = copy
+        end
+      end
+      list = longer
+    end
+  end
+  return list
+end
+
+--- What a task function gave, with the changes of the command line that it has keys for.
+function Experiment:as_task(v)
+  if rawequal(v, kinds.broken) then error(kinds.stop, 0) end
+  local task, reason = kinds.task(v)
+  if not task then schema.fail("task", "%s", reason) end
+  local mine = {}
+  for k, x in pairs(self.task_changes) do
+    if task:has_key(k) then mine[k] = x end
+  end
+  return next(mine) and where.from("command line", task.with, task, mine) or task
+end
+
+function Experiment:task_of(cell)
+  if self.task then return self.task end
+  return self:call("task", self.task_source, cell, function(v) return self:as_task(v) end)
+end
+
+--- Canonical IR text of the cell's model, as C prints it.
+function Experiment:ir(cell)
+  local task = self:task_of(cell)
+  return self:call("model " .. task:canonical(), self.model, cell, function(stages)
+    local text = emit.model(stages, task, { loss = "softmax_cross_entropy", classes = task.classes })
+    local printed, problem = native.ir_check(text)
+    if not printed then schema.fail("model", "%s", problem) end
+    if printed ~= text then error("the model's text is not canonical (an error of phrun):\n" .. text, 0) end
+    return text
+  end)
+end
+
+-- ---- checks ----
+
+local function report(path, format, ...)
+  schema.report(where.prefix("experiment", path) .. "experiment: " .. string.format(format, ...))
+end
+
+--- Axes that no function reads: the runs along them would be equal.
+local function check_axes(self)
+  local names = grid.axis_names(self.axes)
+  for _, name in ipairs(names) do
+    if name ~= "seed" and not self.read[name] then
+      local near = suggest.nearest(name, schema.usual_axes)
+      report({ "grid", name }, "grid: axis '%s' is read by neither model nor task; runs along it would be equal%s", name,
+        near and near ~= name and string.format(" (did you mean '%s'?)", near) or "")
+    end
+  end
+end
+
+local function check_rate(self)
+  if not self.train.lr and not (self.select and self.select.lr) then
+    report({ "train" }, "no learning rate: give lr to train, or { lr = { ... } } to select")
+  end
+  local ok, problem = true, nil
+  for _, candidate in ipairs(self:candidates()) do
+    if ok then ok, problem = pcall(self.train.with, self.train, candidate) end
+  end
+  if not ok then schema.report(problem) end
+end
+
+--- Compiles the model of every cell; an error is told once, with the first cell that has it. True when there was none.
+function Experiment:check_models()
+  local told, good = {}, true
+  for _, cell in ipairs(self:cells()) do
+    local ok, problem = pcall(self.ir, self, cell)
+    problem = tostring(problem)
+    good = good and ok
+    if not ok and problem ~= kinds.stop and not told[problem] then
+      told[problem] = true
+      schema.report(string.format("%s (cell %s)", problem, cell:text { seed = true }))
+    end
+    if self.exhausted then break end
+  end
+  return good
+end
+
+--- Checks everything that a constructor cannot see alone, and reports what is wrong.
+function Experiment:check()
+  if #self:cells() == 0 then return report({ "grid" }, "grid: has no cell") end
+  local twice = grid.duplicate(self:cells())
+  if twice then report({ "grid" }, "grid: the cell %s is there twice", twice) end
+  check_rate(self)
+  if self:check_models() then check_axes(self) end
+end
+
+-- ---- changes from the command line (ph.override) ----
+
+--- Restricts or replaces an axis.
+function Experiment:set_axis(key, values)
+  self.axes, self.cell_list = grid.restrict(self.axes, key, values), nil
+end
+
+--- Changes a key of the protocol, or of every task that has it. what: "task" or "train".
+function Experiment:set_part(what, key, value)
+  self.memo = {}
+  if what == "task" and not self.task then
+    self.task_changes[key] = value
+    return
+  end
+  self[what] = where.from("command line", self[what].with, self[what], { [key] = value })
+end
+
+return experiment

@@ -1,0 +1,31 @@
+--- The language as one table: what `require "ph"` gives a spec and what the REPL knows.
+
+local channel = require "ph.channel"
+local experiment = require "ph.experiment"
+local geometry = require "ph.geometry"
+local images = require "ph.images"
+local observe = require "ph.observe"
+local ops = require "ph.ops"
+local param = require "ph.param"
+local protocol = require "ph.protocol"
+local stream = require "ph.stream"
+local tensors = require "ph.tensors"
+
+local ph = {}
+
+local function take(module, names)
+  for _, name in ipairs(names) do ph[name] = assert(module[name], name) end
+end
+
+take(ops, ops.unary)
+take(ops, { "mul", "cayley_of", "batch" })
+take(channel, { "cayley", "damping", "damping_of", "guard", "identity", "param", "linear", "affine", "layernorm" })
+take(param, { "normal", "uniform", "constant" })
+take(stream, { "stream" })
+take(protocol, { "adam", "sgd" })
+take(observe, { "growth", "gradient_envelope", "port_budget" })
+take(experiment, { "experiment" })
+take(tensors, { "tensor", "eye", "zeros", "ones", "randn", "rand" })
+ph.task = { circles = geometry.circles, spirals = geometry.spirals, images = images.images }
+
+return ph
