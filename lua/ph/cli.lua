@@ -42,14 +42,11 @@ local function parser_of(verb)
   return parser, module
 end
 
-local function split_overrides(words)
-  local out = {}
-  for i, word in ipairs(words or {}) do
-    local key, value = word:match "^([%a_][%w_.]*)=(.*)$"
-    if not key then fault.raise(fault.USAGE, "'%s' is not key=value", word) end
-    out[i] = { key = key, value = value }
+local function check_overrides(words)
+  for _, word in ipairs(words or {}) do
+    if not word:find "^[%a_][%w_.]*=" then fault.raise(fault.USAGE, "'%s' is not key=value", word) end
   end
-  return out
+  return words or {}
 end
 
 local function wants_help(argv)
@@ -71,7 +68,7 @@ local function run_verb(verb, argv)
   end
   local ok, args = parser:pparse(argv)
   if not ok then fault.raise(fault.USAGE, "%s: %s (phrun %s --help)", verb[1], usage_line(args), verb[1]) end
-  args.overrides = split_overrides(args.overrides)
+  args.overrides = check_overrides(args.overrides)
   return module.main(args)
 end
 

@@ -17,14 +17,6 @@ local text_version <const> = 1
 
 local function short(text) return native.sha256(text):sub(1, 12) end
 
---- SHA-256 (first 16 digits) of the spec's text and of the files it requires: says which spec a run belongs to.
-function job.spec_hash(experiment)
-  local source = experiment.source
-  local parts = { source.text or "" }
-  for _, f in ipairs(source.files or {}) do parts[#parts + 1] = f.path .. "\0" .. f.text end
-  return canon.short_hash(table.concat(parts, "\0"))
-end
-
 local function label_of(cell_label, candidate, keys)
   local parts = { cell_label }
   for _, k in ipairs(keys) do parts[#parts + 1] = k .. "=" .. (type(candidate[k]) == "number" and canon.number(candidate[k]) or tostring(candidate[k])) end
@@ -51,16 +43,18 @@ local function measure_names(experiment)
   return names
 end
 
---- The canonical text of a run from its parts.
-local function run_text(one, digest)
+--- The canonical text of a run.
+local function text_of(one)
   return table.concat({
-    "phrun run " .. text_version, "cell " .. canon.encode(one.cell), "select " .. canon.encode(one.select), "seed " .. canon.number(one.seed),
-    "task " .. one.task_text, "data " .. digest, "train " .. one.train_text, "measure " .. one.measure_text, "ir " .. native.sha256(one.ir), "",
+    "phrun-run " .. text_version, "cell " .. one.cell_label, "seed " .. canon.number(one.seed), "select " .. canon.encode(one.select),
+    "task " .. one.task_text, "data " .. (one.digest or "absent"), "train " .. one.train_text, "measure " .. one.measure_text,
+    "ir " .. native.sha256(one.ir), "",
   }, "\n")
 end
 
+--- Short hashes of what a run depends on: they tell what changed when a cell has to run again.
 local function parts_of(one, digest)
-  return { ir = short(one.ir), task = short(one.task_text), data = digest:sub(1, 12), train = short(one.train_text), measure = short(one.measure_text) }
+  return { ir = short(one.ir), task = short(one.task_text), data = (digest or "absent"):sub(1, 12), train = short(one.train_text), measure = short(one.measure_text) }
 end
 
 --- Data of a task by seed, made once and kept for the next job that needs the same.
@@ -76,50 +70,53 @@ local function loader(cache, task, seed)
   end
 end
 
-local function digest_of(digests, task)
-  local key = task:canonical() .. "\0" .. tostring(task.values and task.values.dir)
-  if not digests[key] then digests[key] = { task:digest() } end
-  return digests[key][1], digests[key][2]
+--- SHA-256 of the spec's text and of every file beside it that it requires, first 16 digits.
+function job.spec_hash(experiment)
+  local source = experiment.source
+  local parts = { source.text }
+  for _, file in ipairs(source.files) do parts[#parts + 1] = file.path .. "\n" .. file.text end
+  return canon.short_hash(table.concat(parts, "\0"))
 end
 
 local Maker = {}
 Maker.__index = Maker
 
+--- What all candidates of a cell have in common.
 function Maker:shared(cell)
   local experiment, task = self.experiment, self.experiment:task_of(cell)
-  local digest, problem = digest_of(self.digests, task)
-  local seed = cell:get "seed" or 0
+  local digest, problem = task:digest()
+  local seed = experiment:seed(cell)
   return {
     cell = cell:plain(), cell_label = cell:text(), seed = seed, ir = experiment:ir(cell), task_text = task:canonical(), classifies = task.classes ~= nil,
     measures = self.measures, measure_text = table.concat(self.measures, " "), source = experiment.source, spec = experiment.name, spec_hash = self.spec_hash,
-    lock = self.lock, problem = problem, load = loader(self.cache, task, seed),
-  }, digest or "missing"
+    lock = self.lock, digest = digest, problem = problem, load = loader(self.cache, task, seed),
+  }
 end
 
-function Maker:job(shared, digest, candidate)
-  local one = {}
+function Maker:job(shared, candidate)
+  local one, experiment = {}, self.experiment
   for k, v in pairs(shared) do one[k] = v end
   one.select = candidate
   one.label = label_of(shared.cell_label, candidate, sorted_keys(candidate))
-  one.protocol = next(candidate) and self.experiment.train:with(candidate) or self.experiment.train
+  one.protocol = next(candidate) and experiment.train:with(candidate) or experiment.train
   one.train_text = one.protocol:canonical()
-  one.by = self.experiment.select and self.experiment.select.by or one.protocol.monitor
+  one.by = experiment.select and experiment.select.by or one.protocol.monitor
   one.mode = one.by:find "loss" and "min" or "max"
-  one.text = run_text(one, digest)
-  one.parts = parts_of(one, digest)
+  one.text = text_of(one)
   one.run = canon.short_hash(one.text)
+  one.parts = parts_of(one, shared.digest)
   return one
 end
 
 --- All cells of an experiment in order. lock: hash of the registration the runs belong to, or nil.
 function job.cells(experiment, lock)
-  local maker = setmetatable({ experiment = experiment, cache = {}, digests = {}, measures = measure_names(experiment), spec_hash = job.spec_hash(experiment), lock = lock }, Maker)
+  local maker = setmetatable({ experiment = experiment, cache = {}, measures = measure_names(experiment), spec_hash = job.spec_hash(experiment), lock = lock }, Maker)
   local cells = {}
   for i, cell in ipairs(experiment:cells()) do
-    local shared, digest = maker:shared(cell)
+    local shared = maker:shared(cell)
     shared.weight = weight_of(shared.ir)
     cells[i] = { label = shared.cell_label, values = shared.cell, jobs = {} }
-    for k, candidate in ipairs(experiment:candidates()) do cells[i].jobs[k] = maker:job(shared, digest, candidate) end
+    for k, candidate in ipairs(experiment:candidates()) do cells[i].jobs[k] = maker:job(shared, candidate) end
   end
   return cells
 end

@@ -43,7 +43,9 @@ function options.load(args)
   local spec = require "ph.spec"
   local experiment, problems = spec.load(args.spec, args.overrides)
   if experiment then return experiment end
-  fault.raise(fault.USAGE, "%s", type(problems) == "table" and table.concat(problems, "\n") or tostring(problems))
+  local lines = {}
+  for i, problem in ipairs(problems) do lines[i] = problem.text end
+  fault.raise(fault.USAGE, "%s", table.concat(lines, "\n"))
 end
 
 --- Where the results of an experiment are.

@@ -280,14 +280,11 @@ local function count_jobs(cells)
 end
 
 local function opened_event(experiment, cells, args)
-  local words = json.list {}
-  for i, o in ipairs(args.overrides) do words[i] = o.key .. "=" .. o.value end
-  return { event = "opened", spec = experiment.name, spec_hash = job.spec_hash(experiment), overrides = words, planned = count_jobs(cells), version = native.machine().version }
+  return { event = "opened", spec = experiment.name, spec_hash = cells[1].jobs[1].spec_hash, overrides = json.list(args.overrides), planned = count_jobs(cells), version = native.machine().version }
 end
 
 local function resume_hint(args)
-  local words = { "phrun", args.spec }
-  for _, o in ipairs(args.overrides) do words[#words + 1] = o.key .. "=" .. o.value end
+  local words = { "phrun", args.spec, table.unpack(args.overrides) }
   if args.out then words[#words + 1] = "--out " .. args.out end
   return table.concat(words, " ")
 end

@@ -86,7 +86,8 @@ end
 
 local function difference(a, b, path)
   if b:kind(path) ~= "tensor" then return path .. " is missing" end
-  local x <close>, y <close> = a:tensor(path), b:tensor(path)
+  local x <close> = a:tensor(path)
+  local y <close> = b:tensor(path)
   if x:dtype() ~= y:dtype() or table.concat(x:shape(), "x") ~= table.concat(y:shape(), "x") then
     return string.format("%s is %s (%s) and %s (%s)", path, x:dtype(), table.concat(x:shape(), "x"), y:dtype(), table.concat(y:shape(), "x"))
   end
