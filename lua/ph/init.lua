@@ -8,6 +8,7 @@ local observe = require "ph.observe"
 local ops = require "ph.ops"
 local param = require "ph.param"
 local protocol = require "ph.protocol"
+local rules = require "ph.rules"
 local stream = require "ph.stream"
 local tensors = require "ph.tensors"
 
@@ -26,6 +27,7 @@ take(protocol, { "adam", "sgd" })
 take(observe, { "growth", "gradient_envelope", "port_budget" })
 take(experiment, { "experiment" })
 take(tensors, { "tensor", "eye", "zeros", "ones", "randn", "rand" })
+for name, word in pairs(rules.words) do ph[name] = word end
 ph.task = { circles = geometry.circles, spirals = geometry.spirals, images = images.images }
 
 return ph

@@ -3,8 +3,12 @@
 -- rules/build.lua turns what a spec wrote into data, rules/check.lua holds the data against an experiment's grid and metrics,
 -- rules/judge.lua and aggregate.lua apply it to a ledger, rules/text.lua prints it. docs/registration.md explains them.
 
+local aggregate = require "ph.aggregate"
 local build = require "ph.rules.build"
+local check = require "ph.rules.check"
+local json = require "ph.json"
 local kinds = require "ph.kinds"
+local native = require "ph.native"
 local schema = require "ph.schema"
 local where = require "ph.where"
 
@@ -114,5 +118,96 @@ word("gate", "ph.gate", "The experiment runs only when the results in `dir` are 
   key("dir", "string", "results directory of the other experiment, relative to the spec"),
   key("verdict", "string", "name of a category there, or \"holds\" (exit code 0)", { default = "holds" }), note,
 }, 'ph.gate { dir = "../experiments/e7", verdict = "evidence for" }')
+
+-- ---- an experiment's rules as a plan ----
+
+-- The items of a key of experiment that have one of the kinds, as plain data; what does not belong is reported.
+local function items(experiment, name, accepted, reject)
+  local given, out = experiment[name], {}
+  if given == nil or rawequal(given, kinds.broken) then return out end
+  if type(given) ~= "table" then return out, reject(name, "must be a list, got " .. kinds.describe(given)) end
+  if given.kind then given = { given } end
+  local n, problem = kinds.list_length(given)
+  if not n then return out, reject(name, problem) end
+  for i = 1, n do
+    local item = given[i]
+    if type(item) == "table" and accepted[item.kind] then out[#out + 1] = item
+    elseif not rawequal(item, kinds.broken) then
+      reject(name, string.format("element %d must be made by %s, got %s", i, accepted.text, kinds.describe(item)))
+    end
+  end
+  return out
+end
+
+local function of_kind(list, kind)
+  local out = json.list {}
+  for _, item in ipairs(list) do
+    if item.kind == kind then out[#out + 1] = item end
+  end
+  return out
+end
+
+--- { rules, categories, predictions, gates } of an experiment, each a list of plain data. reject(key, message) is told what
+-- does not belong there.
+function rules.plan(experiment, reject)
+  reject = reject or function() end
+  local judged = items(experiment, "rules", { rule = true, category = true, text = "ph.rule or ph.category" }, reject)
+  local guessed = items(experiment, "predictions", { prediction = true, text = "ph.prediction" }, reject)
+  local gates = items(experiment, "gates", { gate = true, text = "ph.gate" }, reject)
+  return { rules = of_kind(judged, "rule"), categories = of_kind(judged, "category"), predictions = json.list(guessed), gates = json.list(gates) }
+end
+
+local of_measure <const> = {
+  growth = { "growth" }, gradient_envelope = { "grad.first", "grad.max", "grad.min" }, port_budget = { "port.violations", "port.ratio" },
+}
+
+-- What the records of an experiment will hold, so that rules can name nothing else.
+local function metrics_of(experiment)
+  local out = {}
+  for field in pairs(aggregate.fields) do out[field] = true end
+  for _, split in ipairs { "train", "val", "test" } do
+    out[split .. ".loss"], out[split .. ".accuracy"] = true, true
+  end
+  for _, m in ipairs(experiment.measure or {}) do
+    for _, name in ipairs(of_measure[m.name] or {}) do out[name] = true end
+  end
+  return out
+end
+
+local function axes_of(experiment)
+  local out = {}
+  for _, cell in ipairs(experiment:cells()) do
+    for _, kv in ipairs(cell.values) do
+      local axis = out[kv.key] or { seen = {} }
+      out[kv.key] = axis
+      if not axis.seen[kv.value] then axis[#axis + 1], axis.seen[kv.value] = kv.value, true end
+    end
+  end
+  return out
+end
+
+local function candidates_of(experiment)
+  local out = {}
+  for k, v in pairs(experiment.select or {}) do
+    if k ~= "by" then out[k] = v end
+  end
+  return out
+end
+
+--- Seed of a run whose seeds come from the lock: 52 bits of SHA-256(lock, seed of the cell). Cells with the same seed share it.
+function rules.seed(lock, seed)
+  return tonumber(native.sha256(lock .. "\nseed " .. json.encode(seed)):sub(1, 13), 16)
+end
+
+--- Holds an experiment's rules against its grid and measures; reports what is wrong. A grid that the command line restricted
+-- is not held against them: the missing part is then not evaluable.
+function rules.check(experiment, restricted)
+  local function reject(name, message)
+    schema.report(where.prefix("experiment", { name }) .. "experiment: '" .. name .. "' " .. message)
+  end
+  local plan = rules.plan(experiment, reject)
+  local vocabulary = { metrics = metrics_of(experiment), axes = axes_of(experiment), candidates = candidates_of(experiment), any_value = restricted }
+  for _, problem in ipairs(check.plan(plan, vocabulary)) do schema.report(where.prefix("experiment", { "rules" }) .. "experiment: " .. problem) end
+end
 
 return rules

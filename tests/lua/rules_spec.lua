@@ -262,9 +262,10 @@ describe("what is wrong with a rule", function()
   end)
 
   it("refuses a choice by test data", function()
-    assert.matches("would choose by test data", errors { ph.max { "test.accuracy", runs = "all" }, ">", 0.9 })
+    assert.matches("a choice by test data is refused", errors { ph.max { "test.accuracy", runs = "all" }, ">", 0.9 })
+    assert.matches("a choice by test data is refused", errors { ph.mean { "test.accuracy", lr = 0.003 }, ">", 0.9 })
     assert.equal("", errors { ph.max { "test.accuracy" }, ">", 0.9 })
-    assert.equal("", errors { ph.count { "test.accuracy", below = 0.5, runs = "all" }, "<=", 3 })
+    assert.equal("", errors { ph.count { "val.accuracy", below = 0.5, runs = "all" }, "<=", 3 })
   end)
 
   it("is one line from the constructor", function()

@@ -1,8 +1,10 @@
 --- Holds rules against the experiment they belong to: metrics that are measured, axes and values that the grid has, names of
 -- rules that exist, no choice by test data. What is wrong is told before anything is locked or run.
 --
--- vocabulary = { metrics = { name = true }, axes = { name = { values } }, candidates = { name = { values } } }
+-- vocabulary = { metrics = { name = true }, axes = { name = { values } }, candidates = { name = { values } },
+-- any_value = true when values that the grid has not are let pass }
 
+local aggregate = require "ph.aggregate"
 local build = require "ph.rules.build"
 local select = require "ph.rules.select"
 local suggest = require "ph.suggest"
@@ -48,6 +50,7 @@ function Check:axis(axis)
 end
 
 function Check:value(axis, v)
+  if self.vocabulary.any_value then return end
   local shown = {}
   for i, known in ipairs(self:values_of(axis)) do
     if known == v then return end
@@ -63,7 +66,7 @@ function Check:selector(axis, s)
   for _, v in ipairs(self:values_of(axis)) do
     if select.takes(s, v) then return end
   end
-  if s.is == nil and not s.any then self:say("no value of the grid is in %s", text.selector(axis, s)) end
+  if s.is == nil and not s.any and not self.vocabulary.any_value then self:say("no value of the grid is in %s", text.selector(axis, s)) end
 end
 
 function Check:filter(where)
@@ -85,7 +88,15 @@ function Check:node(node)
   if type(node) == "table" then walk[node.op](self, node) end
 end
 
-local best_of <const> = { min = true, max = true, median = true }
+-- Candidates are chosen on validation; only the chosen one opens the test set and is measured.
+local function of_candidates(self, node)
+  local all = node.runs == "all"
+  for axis in pairs(node.where or {}) do all = all or self.vocabulary.candidates[axis] ~= nil end
+  local name = node.metric
+  if all and name and not (name:find "^train%." or name:find "^val%." or aggregate.fields[name]) then
+    self:say("'%s' over all candidates: only the candidate chosen on validation has it; a choice by test data is refused", name)
+  end
+end
 
 local function statistic(self, node)
   if node.of then
@@ -94,15 +105,14 @@ local function statistic(self, node)
   end
   self:metric(node.metric)
   self:filter(node.where)
-  if node.runs == "all" and best_of[node.op] and node.metric:find "^test%." then
-    self:say("%s over all candidates would choose by test data; candidates are chosen on validation", text.number(node))
-  end
+  of_candidates(self, node)
 end
 for _, op in ipairs { "mean", "sd", "median", "min", "max", "sum" } do walk[op] = statistic end
 
 function walk.count(self, node)
   if node.metric then self:metric(node.metric) end
   self:filter(node.where)
+  of_candidates(self, node)
 end
 
 function walk.rank(self, node)

@@ -45,7 +45,7 @@ end
 
 function condition.compare(ctx, node, binding)
   local a, b = number(ctx, node.left, binding), number(ctx, node.right, binding)
-  local out = { numbers = { a, b }, reasons = gather { a, b } }
+  local out = { numbers = { a, b }, cmp = node.cmp, reasons = gather { a, b } }
   if a.value and b.value then out.truth = aggregate.compare[node.cmp](a.value, b.value) end
   return out
 end
