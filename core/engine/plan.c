@@ -1,0 +1,151 @@
+/* plan.c - making a plan: parse, split into parts, choose groups, tile and chunks, take memory. */
+#include "engine/plan.h"
+
+#include <stdio.h>
+
+#include "base/mem.h"
+#include "engine/plan_internal.h"
+
+enum { TILE = 128, GROUPS_MAX = 16 };
+
+/* Sample groups are fixed by the batch alone, never by the number of workers: two from 32 samples on, more when a group
+ * would outgrow 128 samples, sixteen at most. */
+static void choose_groups(ph_plan *p) {
+  int64_t n = (p->batch + TILE - 1) / TILE;
+  n = n < 2 && p->batch >= 32 ? 2 : n;
+  p->groups = n > GROUPS_MAX ? GROUPS_MAX : n < 1 ? 1 : n;
+  p->group = (p->batch + p->groups - 1) / p->groups;
+  p->groups = (p->batch + p->group - 1) / p->group;
+  p->tile = p->group < TILE ? p->group : TILE;
+}
+
+/* Sequences and images have many rows a sample: fewer samples a tile keep it in cache. */
+static void choose_tile(ph_plan *p) {
+  int64_t rows = 1;
+  for (int s = 0; s < p->ir->nsegments; s++) {
+    const ph_ir_segment *g = &p->ir->segment[s];
+    int64_t here = g->kind == PH_SEG_TIME ? 1 : g->state.pos;
+    rows = here > rows ? here : rows;
+  }
+  while (p->tile > 4 && p->tile * rows > 512) {
+    p->tile = (p->tile + 1) / 2;
+  }
+}
+
+static void choose_chunk(const ph_plan *p, ph_part *t, int64_t budget) {
+  int64_t repeat = t->prog.seg->repeat;
+  int64_t bytes = t->prog.record * (int64_t)p->size;
+  t->chunk = repeat;
+  t->chunks = 1;
+  if (repeat * bytes <= budget || repeat < 4) {
+    return;
+  }
+  int64_t n = budget / bytes;
+  t->chunk = n < 1 ? 1 : n;
+  t->chunks = (repeat + t->chunk - 1) / t->chunk;
+}
+
+static ph_status make_part(ph_plan *p, int s, const ph_plan_options *o, ph_err *err) {
+  const ph_ir_segment *seg = &p->ir->segment[s];
+  ph_part *t = &p->part[s];
+  t->tied = seg->kind == PH_SEG_TIME;
+  t->layers = t->tied ? 1 : seg->repeat;
+  ph_lower_options lower = {.tile = p->tile,
+                            .rows = p->batch * seg->state.pos * (t->tied ? seg->repeat : 1),
+                            .first = s == 0,
+                            .probe = o && o->probe};
+  ph_status st = ph_program_build(&t->prog, seg, &lower, err);
+  st = st ? st : ph_pprog_build(&t->pprog, &t->prog, err);
+  if (!st) {
+    choose_chunk(p, t, o && o->tape_bytes > 0 ? o->tape_bytes : (int64_t)256 << 20);
+    p->nparts++;
+  } else {
+    ph_program_fini(&t->prog);
+  }
+  return st;
+}
+
+static ph_status make_parts(ph_plan *p, const ph_plan_options *o, ph_err *err) {
+  p->part = ph_mem_new((size_t)p->ir->nsegments, sizeof *p->part);
+  if (!p->part) {
+    return ph_err_set(err, PH_E_NOMEM, "out of memory while compiling a model");
+  }
+  for (int s = 0; s < p->ir->nsegments; s++) {
+    ph_status st = make_part(p, s, o, err);
+    if (st) {
+      return st;
+    }
+  }
+  return PH_OK;
+}
+
+static ph_status make_params(ph_plan *p, ph_err *err) {
+  int total = 0;
+  for (int s = 0; s < p->nparts; s++) {
+    total += p->ir->segment[s].nparams;
+  }
+  p->param = ph_mem_new((size_t)total + 1, sizeof *p->param);
+  if (!p->param) {
+    return ph_err_set(err, PH_E_NOMEM, "out of memory while compiling a model");
+  }
+  for (int s = 0; s < p->nparts; s++) {
+    p->part[s].first_param = p->nparams;
+    for (int i = 0; i < p->ir->segment[s].nparams; i++) {
+      const ph_ir_param *from = &p->ir->segment[s].param[i];
+      ph_param *q = &p->param[p->nparams++];
+      *q = (ph_param){.part = s, .leaf = i, .rows = from->rows, .cols = from->cols, .layers = p->part[s].layers};
+      snprintf(q->name, sizeof q->name, "s%d.%s", s + 1, from->name);
+    }
+  }
+  return PH_OK;
+}
+
+static ph_status check_loss(const ph_ir *ir, ph_err *err) {
+  if (ir->loss == PH_LOSS_SOFTMAX_CE && ir->output.cols < 2) {
+    return ph_err_set(err, PH_E_SHAPE, "softmax_cross_entropy needs at least 2 outputs, the model gives %lld",
+                      (long long)ir->output.cols);
+  }
+  return PH_OK;
+}
+
+static ph_status build(ph_plan *p, const char *text, size_t n, const ph_plan_options *o, ph_err *err) {
+  ph_status st = ph_ir_parse(&p->ir, text, n, err);
+  st = st ? st : check_loss(p->ir, err);
+  if (st) {
+    return st;
+  }
+  p->k = ph_kern_get(p->ir->dtype);
+  p->size = ph_dtype_size(p->ir->dtype);
+  p->batch = o && o->batch > 0 ? o->batch : 128;
+  p->workers = o && o->threads > 0 ? o->threads : 1;
+  choose_groups(p);
+  choose_tile(p);
+  st = make_parts(p, o, err);
+  st = st ? st : make_params(p, err);
+  st = st ? st : ph_plan_allocate(p, err);
+  return st ? st : ph_pool_new(&p->pool, p->workers, err);
+}
+
+ph_status ph_plan_new(ph_plan **out, const char *text, size_t n, const ph_plan_options *o, ph_err *err) {
+  ph_plan *p = ph_mem_new(1, sizeof *p);
+  if (!p) {
+    return ph_err_set(err, PH_E_NOMEM, "out of memory while compiling a model");
+  }
+  ph_status st = build(p, text, n, o, err);
+  if (st) {
+    ph_plan_free(p);
+    return st;
+  }
+  ph_plan_init(p, 0);
+  *out = p;
+  return PH_OK;
+}
+
+void ph_plan_free(ph_plan *p) {
+  if (p) {
+    ph_pool_free(p->pool);
+    ph_plan_release(p);
+    ph_ir_free(p->ir);
+    ph_mem_free(p);
+  }
+}
