@@ -71,6 +71,7 @@ static void desk_memory(ph_plan *p, ph_desk *d, bool *failed) {
   int64_t rows = p->tile * most(p->ir->output.pos, 1);
   d->x = take(p, p->tile * features(p->ir->input), failed);
   d->g[0] = take(p, p->tile * features(p->ir->input), failed);
+  d->target = take(p, p->ir->loss == PH_LOSS_MSE ? p->tile * features(p->ir->output) : 0, failed);
   d->label = ph_mem_new((size_t)rows, sizeof *d->label);
   d->hit = ph_mem_new((size_t)rows, sizeof *d->hit);
   d->loss = ph_mem_new((size_t)rows, sizeof *d->loss);
@@ -90,7 +91,7 @@ static void desk_release(const ph_plan *p, ph_desk *d) {
     }
     ph_mem_free(list[i]);
   }
-  void *one[] = {d->x, d->label, d->loss, d->norm, d->hit, d->temp, d->sum, d->op};
+  void *one[] = {d->x, d->target, d->label, d->loss, d->norm, d->hit, d->temp, d->sum, d->op};
   for (size_t i = 0; i < sizeof one / sizeof one[0]; i++) {
     ph_mem_free(one[i]);
   }

@@ -31,7 +31,7 @@ typedef struct ph_param {
 typedef struct ph_desk {
   char **tape, **kept, **scratch, **cot[2], **seq; /* per segment; kept: states at chunk starts; seq: what it gives */
   char **g;        /* (segments + 1): cotangent of what enters segment s; g[segments]: of the output */
-  char *x;         /* the tile's input */
+  char *x, *target; /* the tile's input and, for mse, its target */
   int32_t *label;
   double *loss, *norm;
   int32_t *hit;

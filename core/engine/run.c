@@ -52,9 +52,8 @@ static void tile_loss(ph_plan *p, ph_desk *d, ph_group_result *res) {
       res->hits += d->hit[r];
     }
   } else {
-    char *target = d->g[p->nparts]; /* read row by row before the cotangent is written over it */
-    move_rows(p, d, out, target, p->job.data->target, true);
-    p->k->mse(rows, out.cols, y, out.cols, target, out.cols, scale, d->loss, g, out.cols);
+    move_rows(p, d, out, d->target, p->job.data->target, true);
+    p->k->mse(rows, out.cols, y, out.cols, d->target, out.cols, scale, d->loss, g, out.cols);
   }
   double sum = 0;
   for (int64_t r = 0; r < rows; r++) {
