@@ -63,9 +63,9 @@ local function png_script(list, path, title)
   return table.concat(out)
 end
 
-local function text_script(list, width, height)
+local function text_script(list, width, height, color)
   local name = has_column(list, "val.accuracy") and "val.accuracy" or "val.loss"
-  return blocks(list) .. string.format("set terminal dumb size %d,%d noenhanced\nset key below\nset border 3\nset tics nomirror\nset title '%s by epoch'\n", width, height,
+  return blocks(list) .. string.format("set terminal dumb size %d,%d %s noenhanced\nset key below\nset border 3\nset tics nomirror\nset title '%s by epoch'\n", width, height, color and "ansi256" or "mono",
     name == "val.accuracy" and "validation accuracy" or "validation loss") .. plot_command(list, name, function() return "with lines" end)
 end
 
@@ -91,9 +91,9 @@ function curves.png(list, path, title)
   return out ~= nil, problem
 end
 
---- The drawing as text of at most `width` columns, or nil and one line.
-function curves.text(list, width, height)
-  local out, problem = gnuplot(text_script(list, width, height))
+--- The drawing as text of at most `width` columns, or nil and one line. color: for a terminal that has some.
+function curves.text(list, width, height, color)
+  local out, problem = gnuplot(text_script(list, width, height, color))
   if not out then return nil, problem end
   return (out:gsub("\f", ""):gsub("[ \t]+\n", "\n"):gsub("^\n+", ""):gsub("\n+$", "\n"))
 end

@@ -4,6 +4,7 @@
 local native = require "ph.native"
 local curves = require "ph.curves"
 local json = require "ph.json"
+local Progress = require "ph.progress"
 local results = require "ph.results"
 local runfile = require "ph.runfile"
 local summary = require "ph.summary"
@@ -38,7 +39,8 @@ end
 
 --- One line for the chosen run of a cell.
 function final.done_line(record)
-  local m, parts = record.metrics, { string.format("%-8s  %s", record.status, record.label) }
+  local m, parts = record.metrics, { string.format("%-8s  %s  %d epochs in %s", record.status, record.label, record.epochs, tables.duration(record.seconds)) }
+  if m["val.accuracy"] then parts[#parts + 1] = string.format("val %.2f%%", 100 * m["val.accuracy"]) end
   if m["test.accuracy"] then parts[#parts + 1] = string.format("test %.2f%%", 100 * m["test.accuracy"])
   elseif m["test.loss"] then parts[#parts + 1] = string.format("test loss %.5g", m["test.loss"]) end
   if m.growth then parts[#parts + 1] = string.format("growth %.2f", m.growth) end
@@ -59,18 +61,39 @@ local function chosen_records(store, cells)
   return out, open
 end
 
-local function curve_of(store, record)
+--- Axes whose value is not the same in all records.
+local function varying(records)
+  local first, out = {}, {}
+  for _, record in ipairs(records) do
+    for key, value in record.label:gmatch "([%w_.]+)=(%S+)" do
+      if first[key] and first[key] ~= value then out[key] = true end
+      first[key] = first[key] or value
+    end
+  end
+  return out
+end
+
+--- What tells a record from the others: "ph", or "ph depth=30" when more than the family differs.
+local function title_of(record, axes)
+  local parts = {}
+  for key, value in record.label:gmatch "([%w_.]+)=(%S+)" do
+    if axes[key] then parts[#parts + 1] = key == "family" and value or key .. "=" .. value end
+  end
+  return #parts > 0 and table.concat(parts, " ") or record.label
+end
+
+local function curve_of(store, record, axes)
   local run = runfile.open(results.run_path(store.dir, record.run))
   if not run then return nil end
   local history = run.file:tensor "/history"
   local rows = history:shape()[1] > 0 and history:totable() or {}
   run.file:close()
-  return { title = record.label, columns = run.columns, rows = rows }
+  return { title = title_of(record, axes), columns = run.columns, rows = rows }
 end
 
 local function print_picture(store, experiment, records)
-  local list = {}
-  for i = 1, math.min(#records, 48) do list[#list + 1] = curve_of(store, records[i]) end
+  local list, axes = {}, varying(records)
+  for i = 1, math.min(#records, 48) do list[#list + 1] = curve_of(store, records[i], axes) end
   list = curves.pick(list)
   if #list == 0 then return end
   local path = store.dir .. "/curves.png"
@@ -79,7 +102,7 @@ local function print_picture(store, experiment, records)
     native.write(1, problem .. "\n")
     return
   end
-  native.write(1, curves.text(list, math.min(native.isatty(1) and native.columns(1) or 80, 100) - 1, 20) .. "\n")
+  native.write(1, curves.text(list, math.min(native.isatty(1) and native.columns(1) or 80, 100) - 1, 20, Progress.has_color(1)) .. "\n")
   native.write(1, "picture: " .. path .. (#list < #records and string.format(" (the first %d of %d curves)", #list, #records) or "") .. "\n")
 end
 

@@ -15,8 +15,6 @@ local job = {}
 --- Version of the run text; results of another version are other runs.
 local text_version <const> = 1
 
-local function short(text) return native.sha256(text):sub(1, 12) end
-
 local function label_of(cell_label, candidate, keys)
   local parts = { cell_label }
   for _, k in ipairs(keys) do parts[#parts + 1] = k .. "=" .. (type(candidate[k]) == "number" and canon.number(candidate[k]) or tostring(candidate[k])) end
@@ -43,18 +41,59 @@ local function measure_names(experiment)
   return names
 end
 
---- The canonical text of a run.
+--- The canonical text of a run. A run under a lock is another run than the same without: it is made again.
 local function text_of(one)
   return table.concat({
     "phrun-run " .. text_version, "cell " .. one.cell_label, "seed " .. canon.number(one.seed), "select " .. canon.encode(one.select),
     "task " .. one.task_text, "data " .. (one.digest or "absent"), "train " .. one.train_text, "measure " .. one.measure_text,
-    "ir " .. native.sha256(one.ir), "",
+    "ir " .. native.sha256(one.ir), one.lock and "lock " .. one.lock .. "\n" or "",
   }, "\n")
 end
 
---- Short hashes of what a run depends on: they tell what changed when a cell has to run again.
-local function parts_of(one, digest)
-  return { ir = short(one.ir), task = short(one.task_text), data = (digest or "absent"):sub(1, 12), train = short(one.train_text), measure = short(one.measure_text) }
+--- What a run depends on, short: it tells what changed when a cell has to run again.
+local function parts_of(one)
+  return { ir = native.sha256(one.ir):sub(1, 12), task = one.task_text, data = (one.digest or "absent"):sub(1, 12), train = one.train_text,
+    measure = one.measure_text, lock = one.lock and one.lock:sub(1, 12) }
+end
+
+--- The values of a canonical text "adam{batch=128,lr=0.001}" by key; nested braces stay together.
+local function values_of(text)
+  local out, name, inside = {}, text:match "^([^{]*){(.*)}$"
+  if not inside then return { [""] = text } end
+  out.kind = name
+  local depth, from = 0, 1
+  inside = inside .. ","
+  for at, sign in inside:gmatch "()([{},%[%]])" do
+    if sign == "," and depth == 0 then
+      local key, value = inside:sub(from, at - 1):match "^([%w_]+)=(.*)$"
+      if key then out[key] = value end
+      from = at + 1
+    elseif sign ~= "," then
+      depth = depth + ((sign == "{" or sign == "[") and 1 or -1)
+    end
+  end
+  return out
+end
+
+local function text_changes(what, now, before, out)
+  local a, b, keys = values_of(now), values_of(before), {}
+  for k in pairs(a) do keys[k] = true end
+  for k in pairs(b) do keys[k] = true end
+  for _, k in ipairs(sorted_keys(keys)) do
+    if a[k] ~= b[k] then out[#out + 1] = string.format("%s%s: %s -> %s", what, k == "" and "" or " " .. k, b[k] or "none", a[k] or "none") end
+  end
+end
+
+--- What differs between two runs of a cell, in words. now, before: `parts` of job and record.
+function job.changes(now, before)
+  local out = {}
+  if now.ir ~= before.ir then out[1] = string.format("model: %s -> %s", tostring(before.ir), now.ir) end
+  text_changes("task", now.task, before.task or "", out)
+  if now.task == before.task and now.data ~= before.data then out[#out + 1] = string.format("data: %s -> %s", tostring(before.data), now.data) end
+  text_changes("train", now.train, before.train or "", out)
+  text_changes("measure", now.measure, before.measure or "", out)
+  if now.lock ~= before.lock then out[#out + 1] = string.format("lock: %s -> %s", before.lock or "none", now.lock or "none") end
+  return #out > 0 and "changed: " .. table.concat(out, ", ") or "its configuration changed"
 end
 
 --- Data of a task by seed, made once and kept for the next job that needs the same.
@@ -78,6 +117,13 @@ function job.spec_hash(experiment)
   return canon.short_hash(table.concat(parts, "\0"))
 end
 
+--- Seed of a cell's run; from the lock where the experiment asks for that (then nobody could have tried it before).
+local function seed_of(experiment, cell, lock)
+  local seed = experiment:seed(cell)
+  if lock and experiment.seeds == "lock" then return require("ph.registration").seed(lock, seed) end
+  return seed
+end
+
 local Maker = {}
 Maker.__index = Maker
 
@@ -85,7 +131,7 @@ Maker.__index = Maker
 function Maker:shared(cell)
   local experiment, task = self.experiment, self.experiment:task_of(cell)
   local digest, problem = task:digest()
-  local seed = experiment:seed(cell)
+  local seed = seed_of(experiment, cell, self.lock)
   return {
     cell = cell:plain(), cell_label = cell:text(), seed = seed, ir = experiment:ir(cell), task_text = task:canonical(), classifies = task.classes ~= nil,
     measures = self.measures, measure_text = table.concat(self.measures, " "), source = experiment.source, spec = experiment.name, spec_hash = self.spec_hash,
@@ -104,13 +150,13 @@ function Maker:job(shared, candidate)
   one.mode = one.by:find "loss" and "min" or "max"
   one.text = text_of(one)
   one.run = canon.short_hash(one.text)
-  one.parts = parts_of(one, shared.digest)
+  one.parts = parts_of(one)
   return one
 end
 
---- All cells of an experiment in order. lock: hash of the registration the runs belong to, or nil.
-function job.cells(experiment, lock)
-  local maker = setmetatable({ experiment = experiment, cache = {}, measures = measure_names(experiment), spec_hash = job.spec_hash(experiment), lock = lock }, Maker)
+--- All cells of an experiment in order. Under a lock (experiment.lock) the runs are others than without.
+function job.cells(experiment)
+  local maker = setmetatable({ experiment = experiment, cache = {}, measures = measure_names(experiment), spec_hash = job.spec_hash(experiment), lock = experiment.lock }, Maker)
   local cells = {}
   for i, cell in ipairs(experiment:cells()) do
     local shared = maker:shared(cell)

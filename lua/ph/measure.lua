@@ -6,7 +6,8 @@
 --   confusion          samples by label (rows) and first largest logit (columns)
 --
 -- z_0 is the state that enters the stream, z_L the one that leaves it. With more than one stream over depth the scalars are
--- those of the longest; the profiles of all are kept. Nothing here is a bound: these are figures of the samples given.
+-- those of the longest; the profiles of all are kept. A stream over time starts at zero and has none of these ratios.
+-- Nothing here is a bound: these are figures of the samples given.
 
 local native = require "ph.native"
 
@@ -15,13 +16,14 @@ local measure = {}
 --- Relative excess over the port budget that counts as a violation; rounding of float32 norms stays far below it.
 measure.tolerance = 1e-5
 
---- Index of the segment whose figures stand for the net, and the list of all streams: repeat counts above 1, longest first wins.
-function measure.streams(repeats)
+--- Of the segments of a parsed model: index of the stream whose figures stand for the net (the longest, the first of equals)
+-- and indices of all streams over depth.
+function measure.streams(segments)
   local all, main = {}, nil
-  for i, L in ipairs(repeats) do
-    if L > 1 then
+  for i, s in ipairs(segments) do
+    if s.kind == "depth" then
       all[#all + 1] = i
-      if not main or L > repeats[main] then main = i end
+      if not main or s.repeat_ > segments[main].repeat_ then main = i end
     end
   end
   return main, all
@@ -109,15 +111,14 @@ end
 
 local known <const> = { growth = measure.growth, gradient_envelope = measure.gradient_envelope, port_budget = measure.port_budget }
 
---- Takes the measures named in `names` for every stream of the plan. Returns metrics (of the main stream) and profiles, a map
--- "s2/growth" -> tensor. Nets without a stream of more than one layer have none.
-function measure.all(plan, data, names)
-  local repeats = plan:segments()
-  local main, streams = measure.streams(repeats)
+--- Takes the measures named in `names` for every stream of the plan. segments: as in native.ir_parse. Returns metrics (of the
+-- main stream) and profiles, a map "s2/growth" -> tensor. Nets without a stream over depth have none.
+function measure.all(plan, data, names, segments)
+  local main, streams = measure.streams(segments)
   local metrics, profiles = {}, {}
   for _, segment in ipairs(streams) do
     for _, name in ipairs(names) do
-      local numbers, curves = known[name](plan, data, segment, repeats[segment])
+      local numbers, curves = known[name](plan, data, segment, segments[segment].repeat_)
       for key, curve in pairs(curves) do profiles["s" .. segment .. "/" .. key] = curve end
       for key, v in pairs(segment == main and numbers or {}) do metrics[key] = v end
     end

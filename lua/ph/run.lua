@@ -11,6 +11,7 @@ local json = require "ph.json"
 local job = require "ph.job"
 local options = require "ph.options"
 local Progress = require "ph.progress"
+local registration = require "ph.registration"
 local results = require "ph.results"
 local runner = require "ph.runner"
 local tables = require "ph.table"
@@ -33,17 +34,6 @@ end
 
 -- ---- what there is to do ----
 
-local part_names <const> = { { "ir", "the model" }, { "task", "the task" }, { "data", "the data" }, { "train", "the protocol" }, { "measure", "the measures" } }
-
-local function changes(now, before)
-  local out = {}
-  for _, p in ipairs(part_names) do
-    local a, b = (before or {})[p[1]], now[p[1]]
-    if a ~= b then out[#out + 1] = string.format("%s changed (%s -> %s)", p[2], tostring(a), tostring(b)) end
-  end
-  return #out > 0 and table.concat(out, ", ") or "its configuration changed"
-end
-
 --- Why a job runs, or why not: "done" | "resume" | "run", and the reason.
 function run.decide(store, one)
   local record = store:finished(one.run)
@@ -53,7 +43,7 @@ function run.decide(store, one)
   if before and before.status == "failed" then return "run", "failed before: " .. tostring(before.reason) end
   if before and results.closed(before) then return "run", "its file is missing" end
   local other = store:earlier(one.label, one.run)
-  if other then return "run", changes(one.parts, other.parts) end
+  if other then return "run", job.changes(one.parts, other.parts or {}) end
   return "run", "new"
 end
 
@@ -223,7 +213,7 @@ function Session:trained(unit, outcome)
   local state = self.cells_of[one.run]
   state.outcomes[one.run] = outcome
   state.waiting = state.waiting - 1
-  self:note(final.trained_line(one, outcome))
+  if #state.cell.jobs > 1 or outcome.diverged then self:note(final.trained_line(one, outcome)) end
   if state.waiting == 0 then self:select(state) end
 end
 
@@ -235,7 +225,7 @@ function Session:finished(unit, outcome)
     native.remove(results.checkpoint_path(self.store.dir, record.run))
     final.print_record(record)
     if record.chosen then self:note(final.done_line(record)) end
-    if closed.confusion then self.confusions[#self.confusions + 1] = { label = record.label, table = closed.confusion } end
+    if closed.confusion and closed.images then self.confusions[#self.confusions + 1] = { label = record.label, table = closed.confusion } end
     self.closed = self.closed + 1
   end
 end
@@ -289,14 +279,19 @@ local function resume_hint(args)
   return table.concat(words, " ")
 end
 
+local function head_line(store, experiment, session, args)
+  local n, parallel = count_jobs(session.cells), args.jobs > 1 and string.format("%d at once, ", args.jobs) or ""
+  local done = session.skipped > 0 and string.format(", %d of them already done", session.skipped) or ""
+  return string.format("%s: %d run%s%s; %s%d thread%s each; results in %s\n", experiment.name, n, n == 1 and "" or "s", done, parallel, args.threads,
+    args.threads == 1 and "" or "s", store.dir)
+end
+
 local function execute(store, experiment, cells, args)
   local session = setmetatable({ store = store, cells = cells, failures = 0, closed = 0, confusions = {}, keep_going = args.keep_going }, Session)
   session:plan()
   if #session.queue + #session.ready > 0 then
     session:append(opened_event(experiment, cells, args))
-    if session.skipped > 0 and not args.quiet then
-      native.write(2, string.format("%d of %d runs are already done\n", session.skipped, count_jobs(cells)))
-    end
+    if not args.quiet then native.write(2, head_line(store, experiment, session, args)) end
     for _, state in ipairs(session.ready) do session:select(state) end
     session:work(args)
   end
@@ -314,6 +309,7 @@ function run.main(args)
   options.defaults(args)
   local store = open_store(dir, args.dry_run)
   local ok, result = xpcall(function()
+    registration.prepare(experiment, dir)
     local cells = job.cells(experiment)
     if args.dry_run then return dry_run(store, cells) end
     return execute(store, experiment, cells, args)

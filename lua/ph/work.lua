@@ -146,7 +146,7 @@ local function take_measures(job, saved, data, record, context)
   if #job.measures == 0 then return {} end
   local plan <close> = must(native.plan(job.ir, { batch = job.protocol.batch, threads = context.threads, probe = true }))
   checkpoint.restore(plan, saved.best or saved.final)
-  local metrics, profiles = measure.all(plan, data, job.measures)
+  local metrics, profiles = measure.all(plan, data, job.measures, native.ir_parse(job.ir).segments)
   for k, v in pairs(metrics) do record.metrics[k] = v end
   return profiles
 end
@@ -188,7 +188,7 @@ local function finish_one(job, chosen, context)
   if chosen and record.status == "done" then extras = finish_chosen(job, saved, record, context) end
   local path = results.run_path(context.dir, job.run)
   local sha = must(runfile.write(path, job, record, saved, columns, extras))
-  return { record = record, file = { path = "runs/" .. job.run .. ".h5", sha256 = sha }, again = again, confusion = confusion_list(extras) }
+  return { record = record, file = { path = "runs/" .. job.run .. ".h5", sha256 = sha }, again = again, images = job.task_text:find("^task%.images") ~= nil, confusion = confusion_list(extras) }
 end
 
 --- Finishes a cell: unit = { jobs, chosen (run) }; candidates with a record already are not in `jobs`.
