@@ -11,24 +11,26 @@
 
 #include "tensor_box.h"
 
-enum { SHOWN = 8, HEAD = 5, CELL = 24 };
+enum { SHOWN = 8, CELL = 24, LINE = 80 };
 
-/* The k-th shown position of n: the first HEAD, then the last SHOWN - 1 - HEAD with -1 ("...") between. */
-static int64_t shown(int64_t n, int k) {
-  if (n <= SHOWN || k < HEAD)
+/* Of n positions at most `most` are shown. The k-th of those: the first ones, -1 ("...") and the last ones. */
+static int64_t shown(int64_t n, int most, int k) {
+  int head = (most + 1) / 2 + (most > 5);
+  if (n <= most || k < head)
     return k;
-  return k == HEAD ? -1 : n - SHOWN + k;
+  return k == head ? -1 : n - most + k;
 }
 
-static int shown_count(int64_t n) { return n <= SHOWN ? (int)n : SHOWN; }
+static int shown_count(int64_t n, int most) { return n <= most ? (int)n : most; }
 
 static const char *cell(const ph_tensor *t, int64_t i, char buf[CELL]) {
+  double x = ph_tensor_get(t, i);
   if (t->dtype == PH_I64)
     snprintf(buf, CELL, "%lld", (long long)((const int64_t *)t->data)[i]);
-  else if (t->dtype == PH_F32 || t->dtype == PH_F64)
-    snprintf(buf, CELL, "%.5g", ph_tensor_get(t, i) + 0.0);
+  else if (isnan(x))
+    snprintf(buf, CELL, "nan");
   else
-    snprintf(buf, CELL, "%.0f", ph_tensor_get(t, i));
+    snprintf(buf, CELL, t->dtype == PH_F32 || t->dtype == PH_F64 ? "%.5g" : "%.0f", x + 0.0);
   return buf;
 }
 
@@ -38,22 +40,36 @@ static void add_padded(luaL_Buffer *b, const char *s, int width) {
   luaL_addstring(b, s);
 }
 
-/* One matrix (rows x cols) from element `base` on. */
-static void add_matrix(luaL_Buffer *b, const ph_tensor *t, int64_t base, int64_t rows, int64_t cols) {
+/* Width of each shown column when at most `most` are shown; returns the length of a line. */
+static int column_widths(const ph_tensor *t, int64_t base, int64_t rows, int64_t cols, int most, int width[SHOWN]) {
   char buf[CELL];
-  int nr = shown_count(rows), nc = shown_count(cols), width[SHOWN] = {0};
-  for (int c = 0; c < nc; c++)
+  int nr = shown_count(rows, SHOWN), nc = shown_count(cols, most), line = 0;
+  for (int c = 0; c < nc; c++) {
+    int64_t j = shown(cols, most, c);
+    width[c] = 3;
     for (int r = 0; r < nr; r++) {
-      int64_t i = shown(rows, r), j = shown(cols, c);
+      int64_t i = shown(rows, SHOWN, r);
       int w = i < 0 || j < 0 ? 3 : (int)strlen(cell(t, base + i * cols + j, buf));
       if (w > width[c])
         width[c] = w;
     }
+    line += width[c] + 2;
+  }
+  return line;
+}
+
+/* One matrix (rows x cols) from element `base` on. */
+static void add_matrix(luaL_Buffer *b, const ph_tensor *t, int64_t base, int64_t rows, int64_t cols) {
+  char buf[CELL];
+  int width[SHOWN], most = SHOWN;
+  while (column_widths(t, base, rows, cols, most, width) > LINE && most > 3)
+    most--;
+  int nr = shown_count(rows, SHOWN), nc = shown_count(cols, most);
   for (int r = 0; r < nr; r++) {
-    int64_t i = shown(rows, r);
+    int64_t i = shown(rows, SHOWN, r);
     luaL_addstring(b, "\n");
     for (int c = 0; c < nc; c++) {
-      int64_t j = shown(cols, c);
+      int64_t j = shown(cols, most, c);
       luaL_addstring(b, "  ");
       add_padded(b, i < 0 || j < 0 ? "..." : cell(t, base + i * cols + j, buf), width[c]);
     }
@@ -91,8 +107,8 @@ int l_tensor_tostring(lua_State *L) {
   if (ph_tensor_count(t) > 0) {
     int64_t cols = t->rank >= 1 ? t->dim[t->rank - 1] : 1, rows = t->rank >= 2 ? t->dim[t->rank - 2] : 1;
     int64_t count = ph_tensor_count(t) / (rows * cols);
-    for (int m = 0; m < shown_count(count); m++) {
-      int64_t at = shown(count, m);
+    for (int m = 0; m < shown_count(count, SHOWN); m++) {
+      int64_t at = shown(count, SHOWN, m);
       if (count > 1) {
         snprintf(head, sizeof head, at < 0 ? "\n..." : "\n[%lld]", (long long)at + 1);
         luaL_addstring(&b, head);

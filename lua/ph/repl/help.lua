@@ -1,0 +1,131 @@
+--- help(), help(x), ?x: what the language says about a name, from the schema and the op table, with the nearest name otherwise.
+
+local names = require "ph.repl.names"
+local native = require "ph.native"
+local schema = require "ph.schema"
+local suggest = require "ph.suggest"
+
+local help = {}
+
+--- Functions that are neither constructors of the schema nor ops.
+local functions <const> = {
+  help = { "help(), help(x), ?x", "What a name means; x is a name, a function or a value." },
+  la = { "la.eigh la.svd la.eig la.logdet la.solve la.inverse la.cholesky la.qr", "Linear algebra of tensors in float64." },
+  laws = { "laws.NAME(x)", "The laws of streams as functions: value, tolerance, meaning." },
+  tensor = { "tensor({{1, 2}, {3, 4}})", "A tensor from a number, a list or nested lists." },
+  eye = { "eye(n)", "The identity matrix." },
+  zeros = { "zeros(3, 4)", "A tensor of zeros." },
+  ones = { "ones(3, 4)", "A tensor of ones." },
+  randn = { "randn(3, 4), randn(3, 4, { seed = 7 })", "Independent N(0, 1) numbers; the same in every session." },
+  rand = { "rand(3, 4)", "Independent uniform numbers in [0, 1)." },
+  batch = { "batch(x)", "The rows of a matrix as samples: C * batch(x)." },
+  skew = { "skew(A), skew(n)", "A - A^T; of a random n x n matrix when n is an integer." },
+  cayley_of = { "cayley_of(S), cayley(S)", "The orthogonal matrix (I + S/2)^-1 (I - S/2) of a skew S." },
+  mul = { "mul(a, b)", "Elementwise product of two values of one shape." },
+  task = { "task.circles task.spirals task.images", "Where data come from." },
+  _ = { "_", "The value of the last expression." },
+}
+
+local methods <const> = "t:shape() t:dtype() t:count() t:at(i, j) t:put(v, i, j) t:totable() t:cast(dtype) t:copy() t:reshape(shape) "
+  .. "t:slice(dim, first, last) t:index(dim, i) t:gather(rows) t:transpose() t:norm() t:rownorms() t:sum() t:mean() t:min() t:max() "
+  .. "t:quantile(q) t:mul(b) a + b a - b a * b a / s"
+
+local ops
+
+local function op(name)
+  if not ops then
+    ops = {}
+    for _, row in ipairs(native.ops()) do ops[row.name] = row end
+  end
+  return ops[name]
+end
+
+local function key_line(key)
+  local default = ""
+  if key.required then default = " (required)"
+  elseif key.default ~= nil and type(key.default) ~= "table" then default = string.format(" (default %s)", tostring(key.default)) end
+  return string.format("  %-12s %s%s", key.name, key.doc, default)
+end
+
+local function block_text(block)
+  local lines = { block.name .. " - " .. block.doc }
+  if block.example then lines[#lines + 1] = "  example: " .. block.example end
+  for _, key in ipairs(block.keys) do lines[#lines + 1] = key_line(key) end
+  return table.concat(lines, "\n")
+end
+
+--- Everything known about a name, or nil.
+local function known(name)
+  local parts = {}
+  local block, row, entry = schema.get(name), op(name), functions[name]
+  if entry then parts[#parts + 1] = string.format("%s - %s", entry[1], entry[2]) end
+  if block then parts[#parts + 1] = block_text(block) end
+  if row then parts[#parts + 1] = string.format("op %s: %s\n  %s", name, row.equation, row.doc) end
+  return parts[1] and table.concat(parts, "\n") or nil
+end
+
+--- All names that help knows, sorted.
+function help.topics()
+  local set, out = {}, {}
+  for name in pairs(functions) do set[name] = true end
+  for _, block in ipairs(schema.all()) do set[block.name] = true end
+  for _, row in ipairs(native.ops()) do set[row.name] = true end
+  for name in pairs(set) do out[#out + 1] = name end
+  table.sort(out)
+  return out
+end
+
+local function wrapped(words, indent, width)
+  local lines, line = {}, indent
+  for _, word in ipairs(words) do
+    if #line + #word + 1 > width and line ~= indent then
+      lines[#lines + 1] = line
+      line = indent
+    end
+    line = line .. (line == indent and "" or " ") .. word
+  end
+  lines[#lines + 1] = line
+  return table.concat(lines, "\n")
+end
+
+function help.overview()
+  local row_names = {}
+  for i, row in ipairs(native.ops()) do row_names[i] = row.name end
+  local block_names = {}
+  for i, block in ipairs(schema.all()) do block_names[i] = block.name end
+  local function_names = {}
+  for name in pairs(functions) do function_names[#function_names + 1] = name end
+  table.sort(function_names)
+  return table.concat({
+    "help(x) or ?x tells what x is. A line that is an expression prints its value; _ is the last one.",
+    "explore:", wrapped(function_names, "  ", 78),
+    "constructors of the language:", wrapped(block_names, "  ", 78),
+    "ops:", wrapped(row_names, "  ", 78),
+  }, "\n")
+end
+
+local function tensor_methods()
+  local words = {}
+  for word in methods:gmatch "%S+%b()" do words[#words + 1] = word end
+  return "a tensor has\n" .. wrapped(words, "  ", 78) .. "\n  and the operators a + b, a - b, -a, a * b (matrix product), a / s"
+end
+
+--- Text about a name; for an unknown one the nearest. Second result: was it known?
+function help.of_name(name)
+  local text = known(name) or known((name:match "[%w_]+$" or ""))
+  if text then return text, true end
+  local hint = suggest.hint(name, help.topics())
+  if hint == "" then hint = suggest.hint(name, names.all {}) end
+  return string.format("no help on '%s'%s", name, hint), false
+end
+
+--- Text about a value.
+function help.of_value(v)
+  if type(v) == "string" then return help.of_name(v) end
+  if type(v) == "userdata" and (getmetatable(v) or {}).__name == "ph.tensor" then return tensor_methods(), true end
+  local name = names.of(v)
+  if name then return help.of_name(name) end
+  return "a " .. (math.type(v) or type(v)), true
+end
+
+return help

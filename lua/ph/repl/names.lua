@@ -1,0 +1,96 @@
+--- What a name means in the interactive session: the session's own variables, conveniences, everything of `ph`, Lua's libraries.
+
+local native = require "ph.native"
+local ph = require "ph"
+local suggest = require "ph.suggest"
+
+local names = {}
+
+local lua_names <const> = { "assert", "collectgarbage", "error", "getmetatable", "ipairs", "math", "next", "os", "pairs", "pcall",
+  "print", "rawequal", "rawget", "rawlen", "rawset", "require", "select", "setmetatable", "string", "table", "tonumber",
+  "tostring", "type", "utf8", "xpcall", "io", "coroutine", "debug", "load", "dofile" }
+
+local function is_tensor(v) return type(v) == "userdata" and (getmetatable(v) or {}).__name == "ph.tensor" end
+
+local more = {}
+
+--- skew(A) of a matrix; skew(n): of a random n x n matrix.
+function more.skew(a)
+  if math.type(a) == "integer" then return ph.skew(ph.randn(a, a)) end
+  return ph.skew(a)
+end
+
+--- cayley(S) of a skew matrix at hand; cayley { d } is the channel.
+function more.cayley(a)
+  if is_tensor(a) then return ph.cayley_of(a) end
+  return ph.cayley(a)
+end
+
+more.la = native.la
+more.ph = ph
+
+--- The modules whose functions are visible when they are installed.
+local optional <const> = { laws = "ph.laws" }
+
+local function from_module(name)
+  local path = optional[name]
+  if path and package.searchpath(path, package.path) then return require(path) end
+end
+
+--- Everything a name can mean beside the session's own variables, or nil.
+function names.find(name)
+  local v = more[name]
+  if v == nil then v = ph[name] end
+  if v == nil then v = from_module(name) end
+  if v == nil then
+    for _, known in ipairs(lua_names) do
+      if known == name then return _G[name] end
+    end
+  end
+  return v
+end
+
+--- All names that can be written in the session, sorted.
+function names.all(env)
+  local seen, out = {}, {}
+  local function add(name)
+    if type(name) == "string" and not seen[name] then
+      seen[name] = true
+      out[#out + 1] = name
+    end
+  end
+  for _, set in ipairs { env, more, ph, optional } do
+    for name in next, set do add(name) end
+  end
+  for _, name in ipairs(lua_names) do add(name) end
+  table.sort(out)
+  return out
+end
+
+--- The session's environment. `extra`: functions of the session itself (help). Reading a name that means nothing is an error.
+function names.environment(extra)
+  local env = {}
+  for name, v in pairs(extra) do more[name] = v end
+  return setmetatable(env, {
+    __index = function(_, name)
+      local v = names.find(name)
+      if v == nil and name ~= "_" then
+        error(string.format("undefined name '%s'%s", tostring(name), suggest.hint(tostring(name), names.all(env))), 0)
+      end
+      return v
+    end,
+  })
+end
+
+--- The name in `ph` (or of a convenience) that has this value, or nil.
+function names.of(value)
+  for _, set in ipairs { more, ph, ph.task or {} } do
+    local found
+    for name, v in pairs(set) do
+      if rawequal(v, value) and (not found or name < found) then found = name end
+    end
+    if found then return found end
+  end
+end
+
+return names
