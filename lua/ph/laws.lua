@@ -45,11 +45,9 @@ end
 --- transport_volume(C): ln|det C| with its tolerance; every Cayley transport has determinant +1.
 laws.transport_volume = transport.transport_volume
 
---- generator(C) or generator(Lambda): the skew S of a transport, the hR of a symmetric damping.
+--- generator(C) or generator(Lambda): the skew S of a transport (anything orthogonal), the hR of a damping.
 function laws.generator(T)
-  result.square("generator", T)
-  if result.max_abs(T - T:transpose()) <= 1e-12 then return dissipation.generator(T) end
-  return transport.generator(T)
+  return (transport.orthogonality(T).ok and transport or dissipation).generator(T)
 end
 
 --- Names that `ph` offers.

@@ -163,8 +163,8 @@ function stream.necessity(s)
     end
   end
   local least, ones = math.max(0, s.width - ranks), 0
-  for _, v in ipairs(stream.spectrum(s).logs) do
-    if math.abs(v) < 1e-10 then ones = ones + 1 end
+  for _, v in ipairs(stream.product_spectrum(stream.stack(s))) do
+    if math.abs(v - 1) < 1e-10 then ones = ones + 1 end
   end
   return result.new { law = "directions no damping touches", value = ones, tol = 0, ok = ones >= least, least = least, ones = ones,
                       means = string.format("damping of total rank %d leaves at least %d of %d singular values at 1", ranks, least, s.width) }
@@ -182,8 +182,9 @@ function stream.stack(s)
   return all
 end
 
---- Singular spectrum of the whole product, by QR accumulation layer by layer: `logs` natural logarithms, descending. `product` is what an
---- SVD of the multiplied-out product would say: below e^-36 of the largest it is rounding, not spectrum.
+--- Singular spectrum of the whole product, by QR accumulation layer by layer: `logs` natural logarithms, descending, `change` the last move of one
+--- (passes converge by the square of the ratio of neighbours). `product` is what an SVD of the multiplied-out product says: below e^-36 of
+--- the largest that is rounding, not spectrum.
 function stream.spectrum(s, passes)
   local M = stream.is(s) and stream.stack(s) or s
   local logs, change = native.laws.spectrum(M, passes or 12, 1)
