@@ -72,7 +72,7 @@ typedef struct limits {
   double refine, pivot;
 } limits;
 
-static limits inverse_limits(ph_dtype dtype) { return dtype == PH_F32 ? (limits){10, 300} : (limits){100, 1e4}; }
+static limits inverse_limits(ph_dtype dtype) { return dtype == PH_F32 ? (limits){10, 300} : (limits){30, 1e4}; }
 
 static void inverse_checked(const ph_call *c, const void *S, int64_t d, double norm, void *K) {
   limits lim = inverse_limits(c->k->dtype);
