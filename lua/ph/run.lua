@@ -7,6 +7,7 @@
 local native = require "ph.native"
 local fault = require "ph.fault"
 local final = require "ph.final"
+local gate = require "ph.gate"
 local json = require "ph.json"
 local job = require "ph.job"
 local options = require "ph.options"
@@ -15,6 +16,7 @@ local registration = require "ph.registration"
 local results = require "ph.results"
 local runner = require "ph.runner"
 local tables = require "ph.table"
+local verdict = require "ph.verdict"
 local work = require "ph.work"
 
 local run = {}
@@ -300,6 +302,7 @@ local function execute(store, experiment, cells, args)
     return fault.INTERRUPTED
   end
   final.print(store, experiment, cells, session)
+  verdict.after_run(store.dir, experiment)
   return session.failures > 0 and fault.RUNTIME or 0
 end
 
@@ -309,6 +312,7 @@ function run.main(args)
   options.defaults(args)
   local store = open_store(dir, args.dry_run)
   local ok, result = xpcall(function()
+    gate.require_open(experiment)
     registration.prepare(experiment, dir)
     local cells = job.cells(experiment)
     if args.dry_run then return dry_run(store, cells) end

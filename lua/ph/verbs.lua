@@ -11,6 +11,7 @@ return {
   { "run", "ph.run", "run an experiment: train every cell, measure, save; goes on where it was (the default verb)" },
   { "check", "ph.check", "compile only: shapes, parameters, cost, time estimate of every cell" },
   { "lock", "ph.lock", "freeze grid, protocol, data and rules of a spec under a hash" },
+  { "deviate", "ph.deviation", "record a departure from the lock, with its reason" },
   { "verdict", "ph.verdict", "apply the locked rules to the results" },
   { "verify", "ph.verify", "check hashes and files of a results directory; compare two bit by bit" },
   { "status", "ph.status", "what a results directory holds" },
