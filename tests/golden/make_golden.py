@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Extracts the golden files of the law tests from the reference fixtures.
+"""Extracts the golden files from the reference fixtures.
 
     make_golden.py FIXTURES.h5 [OUTDIR]
 
 The fixtures come from an independent numpy program (float64; edge cases in exact rational arithmetic; every gradient checked
 against automatic differentiation and finite differences). Each group becomes one small file that keeps datasets, attributes
-and names as they are. Tolerances live in the files (`tol`, `atol`) and, with their reasons, in tests/lua/laws_spec.lua.
+and names as they are. Tolerances live in the files (`tol`, `atol`) and, with their reasons, in tests/lua/laws_spec.lua (laws) and tests/c/test_fixtures.c
+(engine).
 """
 import os
 import sys
@@ -13,7 +14,8 @@ import sys
 import h5py
 import numpy as np
 
-GROUPS = ("laws", "lowrank", "edge", "tests")
+LAWS = ("laws", "lowrank", "edge", "tests")
+ENGINE = ("layer", "guard", "net", "layernorm")
 
 
 def copy_attrs(src, dst):
@@ -40,8 +42,8 @@ def main():
         raise SystemExit(__doc__)
     out = sys.argv[2] if len(sys.argv) > 2 else os.path.dirname(os.path.abspath(__file__))
     with h5py.File(sys.argv[1], "r") as source:
-        for group in GROUPS:
-            path = os.path.join(out, "laws_%s.h5" % group)
+        for group in LAWS + ENGINE:
+            path = os.path.join(out, ("laws_%s.h5" if group in LAWS else "%s.h5") % group)
             with h5py.File(path, "w", libver=("earliest", "v108")) as target:
                 copy_attrs(source, target)
                 copy(source[group], target)
