@@ -71,7 +71,8 @@ local function head(lines, outcome)
   lines[#lines + 1] = ""
 end
 
-local function conclusion(outcome)
+--- "verdict: NAME", or why there is none.
+function verdict.conclusion(outcome)
   local j = outcome.judged
   if #outcome.reg.plan.rules + #outcome.reg.plan.categories == 0 then return "verdict: not evaluable: the plan has no rules" end
   if j.truth == nil then return "verdict: not evaluable: " .. words.reasons(j.reasons) end
@@ -90,7 +91,7 @@ function verdict.lines(outcome)
   head(lines, outcome)
   for _, line in ipairs(words.tables(outcome.judged)) do lines[#lines + 1] = line end
   some(lines, a.guard, "guard: ")
-  lines[#lines + 1] = conclusion(outcome)
+  lines[#lines + 1] = verdict.conclusion(outcome)
   return lines
 end
 

@@ -1,17 +1,27 @@
---- `phrun verify DIR [--against DIR2]`: is everything in a results directory what the ledger says, to the bit?
+--- `phrun verify DIR [--against DIR2] [--replay K]`: is everything in a results directory what the ledger says, to the bit?
 
 local native = require "ph.native"
 local fault = require "ph.fault"
 local json = require "ph.json"
 local ledger = require "ph.ledger"
 local results = require "ph.results"
+local registration = require "ph.registration"
+local replay = require "ph.replay"
 local runfile = require "ph.runfile"
+local verdict = require "ph.verdict"
 
 local verify = {}
+
+local function count(word)
+  local n = math.tointeger(tonumber(word))
+  if not n or n < 1 then return nil, "'" .. word .. "' is not a number of cells" end
+  return n
+end
 
 function verify.arguments(parser)
   parser:argument("dir"):description "a results directory"
   parser:option "--against":argname "DIR2":description "compare weights and histories of the same cells bit by bit"
+  parser:option "--replay":argname "K":convert(count):description "run K cells again from their files and compare the bits"
 end
 
 local function open_state(dir)
@@ -72,7 +82,10 @@ function verify.problems(dir)
   if state.problem then problems[1] = state.problem end
   for _, record in ipairs(state.runs) do check_file(dir, record, problems) end
   check_strangers(dir, state, problems)
-  return problems, state
+  local registered = registration.read(dir)
+  local outcome = registered and verdict.of(dir, registered)
+  for _, line in ipairs(outcome and outcome.audit.tampered or {}) do problems[#problems + 1] = line end
+  return problems, state, outcome
 end
 
 --- Paths of the tensors whose bits two runs must share.
@@ -146,13 +159,15 @@ end
 
 function verify.main(args)
   local dir = args.dir:gsub("(.)/+$", "%1")
-  local problems, state = verify.problems(dir)
+  local problems, state, outcome = verify.problems(dir)
   for _, line in ipairs(problems) do native.write(1, "  " .. line .. "\n") end
   if #problems > 0 then
     native.write(1, string.format("%s: %d problem%s\n", dir, #problems, #problems == 1 and "" or "s"))
     return fault.TAMPERED
   end
   native.write(1, string.format("%s: sound: %d events in one chain, %d runs, every file as the ledger says\n", dir, #state.events, #state.runs))
+  if outcome then native.write(1, verdict.conclusion(outcome) .. "\n") end
+  if args.replay then return replay.main(dir, state, args.replay, verify.compare_files) end
   return args.against and compare(dir, state, (args.against:gsub("(.)/+$", "%1"))) or 0
 end
 
