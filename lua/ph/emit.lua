@@ -129,10 +129,6 @@ local function time_segment(model, s, shape)
   return segment_text("segment time " .. steps, s.width, next_state, read), out
 end
 
-local function callable(v)
-  return type(v) == "function" or kinds.tag(v) == "ph.layer"
-end
-
 --- A run of stages that are no streams: one `once` segment, or nothing if they leave the value as it is.
 local function once_segment(model, stages, first, last, shape)
   local trace = trace_of(model, shape.cols)
@@ -153,7 +149,7 @@ local function check_stages(stages)
   if not n then schema.fail("model", "the list of stages %s", problem) end
   for i = 1, n do
     if rawequal(stages[i], kinds.broken) then error(kinds.stop, 0) end
-    if not callable(stages[i]) and kinds.tag(stages[i]) ~= "ph.stream" then
+    if not kinds.callable(stages[i]) and kinds.tag(stages[i]) ~= "ph.stream" then
       schema.fail("model", "stage %d must be a layer, a function or a stream, got %s", i, kinds.describe(stages[i]))
     end
   end
@@ -170,7 +166,7 @@ local function segments(stages, shape)
       i = i + 1
     else
       local last = i
-      while last < n and callable(stages[last + 1]) do last = last + 1 end
+      while last < n and kinds.callable(stages[last + 1]) do last = last + 1 end
       parts[#parts + 1], shape = once_segment(model, stages, i, last, shape)
       i = last + 1
     end

@@ -13,6 +13,7 @@ local grid = require "ph.grid"
 local kinds = require "ph.kinds"
 local native = require "ph.native"
 local protocol = require "ph.protocol"
+local rules = require "ph.rules"
 local schema = require "ph.schema"
 local suggest = require "ph.suggest"
 local where = require "ph.where"
@@ -24,22 +25,6 @@ Experiment.__index = Experiment
 Experiment.__tostring = function(self) return "experiment " .. self.name end
 
 -- ---- registration ----
-
-local function candidates_of(key, doc)
-  local of = protocol.adam and schema.get("adam").by_name[key]
-  return { key, kind = "list", of = of, least = 1, doc = doc }
-end
-
-schema.define {
-  name = "select", role = "select", section = "experiment",
-  doc = "Every cell is run once for each candidate; the best on validation data is the cell's run.",
-  keys = {
-    { "by", kind = "monitor", default = "val.accuracy", doc = "validation value that decides; the first of equals wins" },
-    candidates_of("lr", "learning rates to try"),
-    candidates_of("batch", "batch sizes to try"),
-    candidates_of("weight_decay", "weight decays to try"),
-  },
-}
 
 function kinds.select(v)
   if type(v) ~= "table" or kinds.tag(v) then return nil, "must be a table such as { lr = { 1e-3, 3e-3 }, by = 'val.accuracy' }, got " .. kinds.describe(v) end
@@ -67,10 +52,28 @@ schema.define {
     { "predictions", kind = "any", doc = "bands guessed beforehand" },
     { "gates", kind = "any", doc = "verdicts of other experiments this one waits for" },
     { "figures", kind = "any", doc = "pictures to draw from the results" },
+    { "seeds", kind = "choice", allowed = { "cell", "lock" }, default = "cell",
+      doc = "a run's seed is its cell's (cell), or comes from that and the hash of the lock (lock), so that nobody chose it" },
   },
 }
 
-local plain_fields <const> = { "name", "note", "model", "train", "select", "measure", "rules", "predictions", "gates", "figures" }
+local function candidates_of(key, doc)
+  local of = protocol.adam and schema.get("adam").by_name[key]
+  return { key, kind = "list", of = of, least = 1, doc = doc }
+end
+
+schema.define {
+  name = "select", role = "select", section = "experiment",
+  doc = "Every cell is run once for each candidate; the best on validation data is the cell's run.",
+  keys = {
+    { "by", kind = "monitor", default = "val.accuracy", doc = "validation value that decides; the first of equals wins" },
+    candidates_of("lr", "learning rates to try"),
+    candidates_of("batch", "batch sizes to try"),
+    candidates_of("weight_decay", "weight decays to try"),
+  },
+}
+
+local plain_fields <const> = { "name", "note", "model", "train", "select", "measure", "rules", "predictions", "gates", "figures", "seeds" }
 
 local function build(v)
   local self = setmetatable({ axes = v.grid or grid.single(), memo = {}, task_changes = {}, read = {} }, Experiment)
@@ -130,8 +133,11 @@ function Experiment:cells()
   return self.cell_list
 end
 
---- Seed of a cell's run.
-function Experiment:seed(cell) return cell:get "seed" end
+--- Seed of a cell's run. With seeds = "lock" it is known once the experiment is under its lock.
+function Experiment:seed(cell)
+  local seed = cell:get "seed"
+  return self.seeds == "lock" and self.lock and rules.seed(self.lock, seed) or seed
+end
 
 --- Candidates of `select` in order; keys in the order batch, lr, weight_decay, the last changing fastest.
 function Experiment:candidates()
@@ -234,6 +240,7 @@ function Experiment:check()
   if twice then report({ "grid" }, "grid: the cell %s is there twice", twice) end
   check_rate(self)
   if self:check_models() then check_axes(self) end
+  rules.check(self, self.restricted)
 end
 
 -- ---- changes from the command line (ph.override) ----
@@ -241,6 +248,7 @@ end
 --- Restricts or replaces an axis.
 function Experiment:set_axis(key, values)
   self.axes, self.cell_list = grid.restrict(self.axes, key, values), nil
+  self.restricted = true
 end
 
 --- Changes a key of the protocol, or of every task that has it. what: "task" or "train".

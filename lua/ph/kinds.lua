@@ -97,6 +97,12 @@ kinds["function"] = function(v)
   return v
 end
 
+--- A function, or a layer, which is called like one.
+function kinds.callable(v)
+  if type(v) ~= "function" and kinds.tag(v) ~= "ph.layer" then return nil, got("a function or a layer", v) end
+  return v
+end
+
 function kinds.table(v)
   if type(v) ~= "table" or kinds.tag(v) then return nil, got("a table", v) end
   return v

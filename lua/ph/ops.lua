@@ -19,7 +19,8 @@ local function is_batch(v) return debug.getmetatable(v) == Batch end
 local function is_identity(v) return debug.getmetatable(v) == Identity end
 local function is_broken(v) return rawequal(v, kinds.broken) end
 
---- Samples in the rows of a tensor (n, d): states that go through channels together.
+schema.describe("batch", "functions", "ph.batch(t)", "Outside a block: the rows of a tensor (n, d) as n states that go through channels together.")
+
 function ops.batch(t)
   if not is_tensor(t) or #t:shape() ~= 2 then schema.fail("batch", "expects a tensor (n, d), got %s", kinds.describe(t)) end
   return setmetatable({ tensor = t }, Batch)
@@ -161,12 +162,13 @@ end
 ops.unary = { "tanh", "relu", "gelu", "sigmoid", "softplus", "silu", "skew", "gram", "transpose" }
 for _, name in ipairs(ops.unary) do
   ops[name] = function(v) return ops.call(name, { operand(name, v) }) end
+  schema.describe(name, "functions", "ph." .. name .. "(x)", symbol.op(name).doc)
 end
 
---- Elementwise product of two values of one shape.
+schema.describe("mul", "functions", "ph.mul(a, b)", "Elementwise product of two values of one shape.")
 function ops.mul(a, b) return ops.call("mul", { operand("mul", a), operand("mul", b) }) end
 
---- C = (I + S/2)^{-1} (I - S/2) of a skew matrix S.
+schema.describe("cayley_of", "functions", "ph.cayley_of(S)", "C = (I + S/2)^-1 (I - S/2) of a skew matrix S that is given.")
 function ops.cayley_of(s) return ops.call("cayley", { operand("cayley_of", s) }) end
 
 --- A parameter: a symbol inside a block; outside, a tensor drawn from (seed, name).

@@ -35,6 +35,11 @@ function schema.define(block)
   return block
 end
 
+--- Registers a function that takes positional arguments. usage: how a call looks.
+function schema.describe(name, section, usage, doc)
+  return schema.define { name = name, section = section, usage = usage, doc = doc, keys = {} }
+end
+
 function schema.get(name) return blocks[name] end
 
 --- All blocks in order of registration.

@@ -65,11 +65,11 @@ local absent <const> = { "os", "io", "debug", "package", "load", "loadstring", "
                          "next", "rawget", "rawset", "rawequal", "rawlen", "setmetatable", "getmetatable", "collectgarbage", "print", "arg" }
 
 --- What follows "undeclared name 'x'".
-local function name_hint(name, env)
+local function name_hint(name, env, chunks)
   for _, word in ipairs(absent) do
     if word == name then return " (it does not exist in a spec)" end
   end
-  local names, strings = where.vocabulary()
+  local names, strings = where.vocabulary(chunks)
   if strings[name] or names[name] then return string.format(" (quotes missing? did you mean \"%s\"?)", name) end
   local words = {}
   for _, set in ipairs { env, names, strings } do
@@ -80,8 +80,8 @@ local function name_hint(name, env)
   return string.format(strings[near] and " (did you mean \"%s\"?)" or " (did you mean '%s'?)", near)
 end
 
---- The global table of a spec. `load_sibling(name)` serves require.
-local function environment(load_sibling)
+--- The global table of a spec. `load_sibling(name)` serves require; `chunks`: names of the texts loaded, for suggestions.
+local function environment(load_sibling, chunks)
   local ph = read_only(require "ph", "ph")
   local env = {
     assert = assert, error = error, ipairs = ipairs, pairs = ordered_pairs, select = select, tonumber = tonumber,
@@ -94,7 +94,7 @@ local function environment(load_sibling)
   end
   return setmetatable(env, {
     __index = function(_, name)
-      error(string.format("%sundeclared name '%s'%s", where.prefix(), tostring(name), name_hint(tostring(name), env)), 0)
+      error(string.format("%sundeclared name '%s'%s", where.prefix(), tostring(name), name_hint(tostring(name), env, chunks)), 0)
     end,
   })
 end
@@ -123,7 +123,8 @@ local function sibling_loader(path, files, state)
     local ok, text = pcall(read_text, file)
     if not ok then error(string.format("%srequire '%s': %s", from, name, text), 0) end
     files[#files + 1] = { path = file, text = text }
-    local chunk, problem = load(text, where.register(file, text), "t", state.env)
+    state.chunks[#state.chunks + 1] = where.register(file, text)
+    local chunk, problem = load(text, state.chunks[#state.chunks], "t", state.env)
     if not chunk then error(problem, 0) end
     loaded[name] = chunk() or true
     loading[name] = nil
@@ -152,15 +153,15 @@ local function by_place(a, b)
   return a.text < b.text
 end
 
---- The error lines in order of place; their parts { file, line, message, text } are in the field `details`.
+--- The errors in order of place, each { file, line, message, text }; text is the whole line.
 local function errors_of(lines, path)
-  local details, out = {}, {}
-  for i, text in ipairs(lines) do details[i] = structured(whole_path((text:gsub("%s*\n%s*", " ")), path)) end
-  table.sort(details, by_place)
-  for i = 1, math.min(#details, spec.max_errors) do out[i] = details[i].text end
-  if #details > #out then out[#out + 1] = string.format("... and %d more errors", #details - #out) end
-  out.details = details
-  return out
+  local list = {}
+  for i, text in ipairs(lines) do list[i] = structured(whole_path((text:gsub("%s*\n%s*", " ")), path)) end
+  table.sort(list, by_place)
+  local more = #list - spec.max_errors
+  for i = #list, spec.max_errors + 1, -1 do list[i] = nil end
+  if more > 0 then list[#list + 1] = structured(string.format("... and %d more errors", more)) end
+  return list
 end
 
 -- ---- loading ----
@@ -184,8 +185,8 @@ local function run_chunk(text, chunk, env)
 end
 
 local function load_collecting(text, path, overrides, source)
-  local state = {}
-  state.env = environment(sibling_loader(path, source.files, state))
+  local state = { chunks = { source.chunk } }
+  state.env = environment(sibling_loader(path, source.files, state), state.chunks)
   local value, failed = run_chunk(text, source.chunk, state.env)
   if failed then return nil end
   local e = as_experiment(value, path)
@@ -199,7 +200,7 @@ local function load_collecting(text, path, overrides, source)
 end
 
 --- An experiment from a text; path names it in messages and is where siblings are looked for.
--- overrides: list of "key=value" or { key =, value = }. Returns the experiment, or nil and the list of error lines.
+-- overrides: list of "key=value" or { key =, value = }. Returns the experiment, or nil and the list of errors { file, line, message, text }.
 function spec.load_text(text, path, overrides)
   local source = { file = path, text = text, files = {}, chunk = where.register(path, text) }
   where.enter(source.chunk)

@@ -18,8 +18,8 @@ local block = {
     { "depth", kind = "integer", min = 1, max = max_repeat, doc = "number of layers, each with its own parameters" },
     { "steps", kind = "integer", min = 1, max = max_repeat, doc = "over time: number of steps; default: the positions of the input" },
     { "width", kind = "integer", min = 1, max = 65536, doc = "over time: width of the state" },
-    { "block", kind = "function", required = true, doc = "function(z) or, over time, function(x, u): the next state" },
-    { "read", kind = "function", doc = "over time: function(x), the output of each step; without it the last state goes on" },
+    { "block", kind = "callable", required = true, doc = "function(z) or, over time, function(x, u): the next state" },
+    { "read", kind = "callable", doc = "over time: function(x), the output of each step; without it the last state goes on" },
   },
 }
 

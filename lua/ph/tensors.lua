@@ -26,7 +26,15 @@ local function sizes(name, ...)
   return shape, options
 end
 
---- A tensor from a number, a list or nested lists.
+local function describe(name, usage, doc) schema.describe(name, "tensors", usage, doc) end
+
+describe("tensor", "ph.tensor { { 1, 2 }, { 3, 4 } }", "A float64 tensor from a number, a list or nested lists.")
+describe("eye", "ph.eye(n)", "The identity matrix.")
+describe("zeros", "ph.zeros(3, 4)", "A tensor of zeros.")
+describe("ones", "ph.ones(3, 4)", "A tensor of ones.")
+describe("randn", "ph.randn(3, 4), ph.randn(3, 4, { seed = 7 })", "Independent N(0, 1) numbers; without a seed the k-th call of a session is the same in every session.")
+describe("rand", "ph.rand(3, 4)", "Independent uniform numbers in [0, 1).")
+
 function tensors.tensor(t, dtype) return native.from(t, dtype or "f64") end
 
 function tensors.eye(n) return native.eye(n, "f64") end
@@ -49,12 +57,10 @@ local function drawn(kind, name, scale)
   end
 end
 
---- Independent N(0, 1) numbers: randn(32, 32), randn(32, { seed = 7 }).
 tensors.randn = drawn("normal", "randn", 1)
 
 local symmetric = drawn("uniform", "rand", 0.5)
 
---- Independent uniform numbers in [0, 1).
 function tensors.rand(...) return symmetric(...) + 0.5 end
 
 return tensors

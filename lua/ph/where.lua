@@ -55,6 +55,8 @@ local function string_end(text, i)
   return #text
 end
 
+local token_rules <const> = { { "name", "^[%a_][%w_]*" }, { "number", "^%d[%w%.]*" }, { "sign", "^[=~<>]=" } }
+
 --- One token at `i` (no blank there): kind and last byte.
 local function token_at(text, i)
   if text:find("^%-%-", i) then
@@ -63,12 +65,11 @@ local function token_at(text, i)
   local stop = long_end(text, i)
   if stop then return "string", stop end
   if text:find("^[\"']", i) then return "string", string_end(text, i) end
-  _, stop = text:find("^[%a_][%w_]*", i)
-  if stop then return "name", stop end
-  _, stop = text:find("^%d[%w%.]*", i)
-  if stop then return "number", stop end
-  _, stop = text:find("^[=~<>]=", i)
-  return "sign", stop or i
+  for _, rule in ipairs(token_rules) do
+    local _, last = text:find(rule[2], i)
+    if last then return rule[1], last end
+  end
+  return "sign", i
 end
 
 --- Tokens of a text as { kind, text, line }, comments left out.
@@ -200,10 +201,11 @@ function where.prefix(constructor, path)
   return file and string.format("%s:%d: ", file, line) or ""
 end
 
---- Names and quoted words of every registered text, for suggestions: lists of names and of string contents.
-function where.vocabulary()
+--- Assigned names and quoted words of some texts (chunk names), for suggestions: two sets.
+function where.vocabulary(chunks)
   local names, strings = {}, {}
-  for _, source in pairs(sources) do
+  for _, chunk in ipairs(chunks) do
+    local source = sources[chunk]
     for i, token in ipairs(tokens_of(source)) do
       if token.kind == "string" then strings[token.text:sub(2, -2)] = true end
       local nxt = source.tokens[i + 1]
@@ -211,11 +213,6 @@ function where.vocabulary()
     end
   end
   return names, strings
-end
-
---- Forgets every registered text.
-function where.clear()
-  sources, current = {}, nil
 end
 
 return where

@@ -1,0 +1,39 @@
+-- The reference page is made from the registrations; nothing of the language may lack its line.
+local docs = require "ph.docs"
+local native = require "ph.native"
+local ph = require "ph"
+local schema = require "ph.schema"
+
+local root = native.lua_dir .. "/.."
+
+describe("the reference page", function()
+  it("is what the registrations say (PHRUN_UPDATE=1 writes it)", function()
+    local path, text = root .. "/docs/language.md", docs.language(root)
+    if native.getenv "PHRUN_UPDATE" then assert(native.write_file(path, text)) end
+    assert.equal(text, native.read_file(path))
+  end)
+
+  it("has a doc line for every constructor and every key", function()
+    for _, block in ipairs(schema.all()) do
+      assert.is_true(#block.doc > 3, block.name)
+      assert.is_true(docs.sections[block.section], block.name .. " is in no section")
+      for _, key in ipairs(block.keys) do assert.is_true(#key.doc > 2, block.name .. "." .. key.name) end
+    end
+  end)
+
+  it("has equation and doc line for every op", function()
+    for _, row in ipairs(native.ops()) do
+      assert.is_true(#row.equation > 0 and #row.doc > 10, row.name)
+    end
+  end)
+
+  it("knows every name of `ph`", function()
+    for name, v in pairs(ph) do
+      if name == "task" then
+        for kind in pairs(v) do assert.is_truthy(schema.get("task." .. kind), kind) end
+      else
+        assert.is_truthy(schema.get(name), "ph." .. name .. " is not registered")
+      end
+    end
+  end)
+end)
