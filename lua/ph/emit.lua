@@ -8,6 +8,7 @@ local canon = require "ph.canon"
 local kinds = require "ph.kinds"
 local schema = require "ph.schema"
 local symbol = require "ph.symbol"
+local where = require "ph.where"
 
 local emit = {}
 
@@ -92,12 +93,17 @@ end
 
 -- ---- stages ----
 
---- Checks that a block or stage gave a state.
-local function must_be_state(what, v)
+--- Raises an error about what f gave; its place is where f is defined.
+local function fail_in(f, what, format, ...)
+  where.of(f, schema.fail, what, format, ...)
+end
+
+--- Checks that f (a block, a read-out or a stage) gave a state.
+local function must_be_state(what, f, v)
   if rawequal(v, kinds.broken) then error(kinds.stop, 0) end
-  if kinds.tag(v) == "ph.layer" then schema.fail(what, "gives a layer, not a state: call it, as in ph.linear(d)(z)") end
-  if not symbol.is(v) then schema.fail(what, "must give a state, gives %s", kinds.describe(v)) end
-  if v.pos == 0 then schema.fail(what, "must give a state, gives a %s", symbol.shape_text(v)) end
+  if kinds.tag(v) == "ph.layer" then fail_in(f, what, "gives a layer, not a state: call it, as in ph.linear(d)(z)") end
+  if not symbol.is(v) then fail_in(f, what, "must give a state, gives %s", kinds.describe(v)) end
+  if v.pos == 0 then fail_in(f, what, "must give a state, gives a %s", symbol.shape_text(v)) end
   return v
 end
 
@@ -108,9 +114,9 @@ end
 local function depth_segment(model, s, shape)
   local trace = trace_of(model, shape.cols)
   local z = symbol.leaf(trace, "state", shape.pos, shape.cols)
-  local next_state = must_be_state("stream", symbol.record(trace, s.block, z))
+  local next_state = must_be_state("block", s.block, symbol.record(trace, s.block, z))
   if next_state.cols ~= z.cols or next_state.pos ~= z.pos then
-    schema.fail("stream", "the block turns a %s into a %s; a step keeps the shape", symbol.shape_text(z), symbol.shape_text(next_state))
+    fail_in(s.block, "block", "turns a %s into a %s; a step keeps the shape", symbol.shape_text(z), symbol.shape_text(next_state))
   end
   return segment_text("segment depth " .. s.depth, nil, next_state), shape
 end
@@ -120,11 +126,11 @@ local function time_segment(model, s, shape)
   if steps ~= shape.pos then schema.fail("stream", "steps = %d, but its input has %d positions", steps, shape.pos) end
   local trace = trace_of(model, s.width)
   local x, u = symbol.leaf(trace, "state", 1, s.width), symbol.leaf(trace, "input", 1, shape.cols)
-  local next_state = must_be_state("stream", symbol.record(trace, s.block, x, u))
+  local next_state = must_be_state("block", s.block, symbol.record(trace, s.block, x, u))
   if next_state.cols ~= s.width then
-    schema.fail("stream", "the block gives a %s, the state has width %d", symbol.shape_text(next_state), s.width)
+    fail_in(s.block, "block", "gives a %s, the state has width %d", symbol.shape_text(next_state), s.width)
   end
-  local read = s.read and must_be_state("stream", symbol.record(trace, s.read, next_state))
+  local read = s.read and must_be_state("read", s.read, symbol.record(trace, s.read, next_state))
   local out = read and { pos = steps, cols = read.cols } or { pos = 1, cols = s.width }
   return segment_text("segment time " .. steps, s.width, next_state, read), out
 end
@@ -135,7 +141,7 @@ local function once_segment(model, stages, first, last, shape)
   local start = symbol.leaf(trace, "state", shape.pos, shape.cols)
   local z = start
   for i = first, last do
-    z = must_be_state("model", symbol.record(trace, stages[i], z))
+    z = must_be_state("stage", stages[i], symbol.record(trace, stages[i], z))
     trace.width = z.cols
   end
   if rawequal(z, start) then return "", shape end

@@ -72,7 +72,8 @@ end
 
 --- Raises an error at the caller's place in the spec: "file:line: constructor: message".
 function schema.fail(name, format, ...)
-  error(where.prefix(name) .. name .. ": " .. string.format(format, ...), 0)
+  local constructor = blocks[name] and #blocks[name].keys > 0 and name or nil
+  error(where.prefix(constructor) .. name .. ": " .. string.format(format, ...), 0)
 end
 
 local function names_of(block)

@@ -126,7 +126,9 @@ local function sibling_loader(path, files, state)
     state.chunks[#state.chunks + 1] = where.register(file, text)
     local chunk, problem = load(text, state.chunks[#state.chunks], "t", state.env)
     if not chunk then error(problem, 0) end
+    local outer = where.enter(state.chunks[#state.chunks])
     loaded[name] = chunk() or true
+    where.enter(outer)
     loading[name] = nil
     return loaded[name]
   end

@@ -8,6 +8,7 @@
 local kinds = require "ph.kinds"
 local native = require "ph.native"
 local schema = require "ph.schema"
+local where = require "ph.where"
 
 local symbol = {}
 
@@ -23,7 +24,7 @@ function symbol.is(v) return debug.getmetatable(v) == Symbol end
 --- Runs `f` while `trace` records. Errors pass through; the trace is left in any case.
 function symbol.record(trace, f, ...)
   traces[#traces + 1] = trace
-  local results = table.pack(pcall(f, ...))
+  local results = table.pack(pcall(where.of, f, f, ...))
   traces[#traces] = nil
   if not results[1] then error(results[2], 0) end
   return table.unpack(results, 2, results.n)

@@ -1,13 +1,15 @@
 --- Where in a spec something was written: file and line of a constructor call, and of one key inside it.
 --
 -- The call's line comes from the call stack: the nearest frame whose chunk is a registered spec file. A tail call
--- (`return ph.experiment { ... }`) leaves no frame; then the text itself is searched for the constructor's name.
+-- (`return ph.experiment { ... }`) leaves no frame; then the text itself is searched for the constructor's name, or the line
+-- of the block being traced is given.
 -- The line of a key is found by reading the tokens of the call's braces.
 
 local where = {}
 
 local sources = {} -- chunk source ("@path") -> { path, text, tokens }
 local current      -- source of the spec being loaded, for calls that left no frame
+local within       -- { source, line } of the block being traced, or nil
 local elsewhere    -- prefix of errors that have no place in a text (the command line), or nil
 
 --- Registers the text of a spec file; returns its chunk name.
@@ -17,9 +19,11 @@ function where.register(path, text)
   return chunk
 end
 
---- Names the file that errors without a frame belong to (nil: none).
+--- Names the file that errors without a frame belong to (nil: none); returns the one before.
 function where.enter(chunk)
+  local before = current and "@" .. current.path
   current = chunk and sources[chunk]
+  return before
 end
 
 local function frame()
@@ -173,16 +177,39 @@ local function line_of(source, name, line, path)
   return first
 end
 
---- Path and line of the constructor being called; `path` names a key inside its braces ({"grid", "depth"}).
--- nil when the caller is no spec (the REPL, tests).
+local function mentions(source, name, line)
+  for _, token in ipairs(tokens_of(source)) do
+    if token.line == line and token.text == name then return true end
+  end
+  return false
+end
+
+--- Path and line of the constructor being called; `path` names a key inside its braces ({ "grid", "depth" }); without a
+-- constructor the line being run. nil when the caller is no spec (the REPL, tests).
 function where.find(constructor, path)
   local source, line = frame()
-  local name = constructor and constructor:match("[%w_]+$")
-  if source then
+  local name = constructor and constructor:match "[%w_]+$"
+  if source and (not name or mentions(source, name, line)) then
     return source.path, name and path and line_of(source, name, line, path) or line
   end
-  if not current then return nil end
-  return current.path, name and line_of(current, name, 0, path) or 1
+  for _, text in ipairs { current or source, source } do -- a tail call: the frame there is, if any, is not the caller's
+    local found = name and line_of(text, name, 0, path)
+    if found then return text.path, found end
+  end
+  if source then return source.path, line end
+  if within then return within.source.path, within.line end
+  if current then return current.path, 1 end
+end
+
+--- Calls g(...); errors of calls that left no frame are said to come from where the function f is defined.
+function where.of(f, g, ...)
+  local info = type(f) == "function" and debug.getinfo(f, "S")
+  local outer = within
+  within = info and sources[info.source] and { source = sources[info.source], line = info.linedefined } or outer
+  local results = table.pack(pcall(g, ...))
+  within = outer
+  if not results[1] then error(results[2], 0) end
+  return table.unpack(results, 2, results.n)
 end
 
 --- Runs f while errors are said to come from `name` ("command line") instead of a file.

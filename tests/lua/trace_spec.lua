@@ -123,7 +123,7 @@ end)
 
 describe("a block that cannot be traced", function()
   it("is refused with the reason", function()
-    fails("the block turns a state of width 3 into a state of width 4; a step keeps the shape", stream(ph.affine(4)))
+    fails("block: turns a state of width 3 into a state of width 4; a step keeps the shape", stream(ph.affine(4)))
     fails("apply: a matrix %(4, 4%) does not fit a state of width 3", stream(function(z) return ph.cayley { 4 } * z end))
     fails("comparison of a value inside a block", stream(function(z) return z < ph.tanh(z) and z or z end))
     fails("comparison of a value inside a block", stream(function(z) return z == ph.tanh(z) and z or z end))
