@@ -132,7 +132,7 @@ function Audit:close_cell(cell, by)
     local problem = candidate_problem(run)
     if problem then
       cell.problem = cell.problem or problem
-      self.missing[#self.missing + 1] = problem
+      table.insert(self.cut[cell.label] and self.cut_runs or self.missing, problem)
       run.problem, run.record = problem, nil
     end
   end
@@ -230,6 +230,18 @@ local function deviations(events)
   return out
 end
 
+-- Cells that a deviation took out of the grid: nobody waits for them.
+local function cut_cells(list)
+  local out = {}
+  for _, e in ipairs(list) do
+    for _, f in ipairs(e.fields or {}) do
+      local name = f.now == nil and f.field:match "^cells%.(.*)%.ir$"
+      if name then out[name] = true end
+    end
+  end
+  return out
+end
+
 -- Runs that deviations name beside the locked ones: label -> list of run hashes.
 local function alternatives(list)
   local out = {}
@@ -256,14 +268,14 @@ local function summary_notes(self)
 end
 
 --- Audits a directory against a registration { plan, lock, runs }. Returns
--- { table = ctx, tampered = lines, guard = lines, notes = lines, missing = lines, deviations = events, recovered = bool,
+-- { table = ctx, tampered = lines, guard = lines, notes = lines, missing = lines (awaited runs), cut_runs = lines (taken out by a deviation), deviations = events, recovered = bool,
 --   planned =, present = numbers of runs, opened_most = test openings of a run }; nil and a message when it can not be read.
 function audit.run(dir, reg)
   local state, problem = ledger.read(dir)
   if not state then return nil, problem end
   local self = setmetatable({ dir = dir, state = state, tampered = {}, guard = {}, notes = {}, missing = {}, older = 0, unlocked = 0, planned = 0, present = 0,
-    opened_most = 0, locked_at = 0, recovered = is_recovered(state), chosen = marks(state), deviations = deviations(state.events), by_run = {} }, Audit)
-  self.also = alternatives(self.deviations)
+    opened_most = 0, locked_at = 0, cut_runs = {}, recovered = is_recovered(state), chosen = marks(state), deviations = deviations(state.events), by_run = {} }, Audit)
+  self.also, self.cut = alternatives(self.deviations), cut_cells(self.deviations)
   if state.problem then self:add("tampered", "%s", state.problem) end
   if reg.lock then self:check_registration(reg) end
   local closed = closings(state.events)

@@ -1,11 +1,10 @@
 --- Gates: an experiment that waits for the verdict of another one. It does not start before the other's results are
 -- registered, untouched, and judged as the gate asks.
 
-local audit = require "ph.audit"
 local fault = require "ph.fault"
-local judge = require "ph.rules.judge"
 local registration = require "ph.registration"
 local rules = require "ph.rules"
+local verdict = require "ph.verdict"
 local words = require "ph.rules.table"
 
 local gate = {}
@@ -19,11 +18,11 @@ end
 local function judged(dir)
   local reg = registration.read(dir)
   if not reg then return nil, dir .. " is not registered" end
-  local a, problem = audit.run(dir, reg)
-  if not a then return nil, problem end
+  local outcome = verdict.of(dir, reg)
+  local a = outcome.audit
   if #a.tampered > 0 then return nil, dir .. " was tampered with: " .. a.tampered[1] end
   if #a.guard > 0 then return nil, dir .. ": " .. a.guard[1] end
-  return judge.all(a.table, reg.plan)
+  return outcome.judged
 end
 
 --- nil when the gate is open, else the reason why it is closed.

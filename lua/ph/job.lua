@@ -117,13 +117,6 @@ function job.spec_hash(experiment)
   return canon.short_hash(table.concat(parts, "\0"))
 end
 
---- Seed of a cell's run; from the lock where the experiment asks for that (then nobody could have tried it before).
-local function seed_of(experiment, cell, lock)
-  local seed = experiment:seed(cell)
-  if lock and experiment.seeds == "lock" then return require("ph.registration").seed(lock, seed) end
-  return seed
-end
-
 local Maker = {}
 Maker.__index = Maker
 
@@ -131,7 +124,7 @@ Maker.__index = Maker
 function Maker:shared(cell)
   local experiment, task = self.experiment, self.experiment:task_of(cell)
   local digest, problem = task:digest()
-  local seed = seed_of(experiment, cell, self.lock)
+  local seed = experiment:seed(cell)
   return {
     cell = cell:plain(), cell_label = cell:text(), seed = seed, ir = experiment:ir(cell), task_text = task:canonical(), classifies = task.classes ~= nil,
     measures = self.measures, measure_text = table.concat(self.measures, " "), source = experiment.source, spec = experiment.name, spec_hash = self.spec_hash,

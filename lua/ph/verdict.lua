@@ -25,10 +25,20 @@ function verdict.arguments(parser)
   parser:flag "--json":description "the outcome as one JSON object"
 end
 
+-- While runs of the plan are awaited there is no verdict, even where the rules are decided without them: who may stop when
+-- he likes what he sees decides nothing by rules. Cells that a recorded deviation cut are not awaited.
+local function hold_back(judged, missing)
+  if #missing == 0 then return end
+  judged.so_far, judged.truth, judged.category = judged.truth ~= nil and judged.category or nil, nil, "not evaluable"
+  judged.reasons = { string.format("the plan is not complete, %d run%s missing: %s", #missing, #missing == 1 and " is" or "s are", missing[1]) }
+end
+
 --- The registration and the audited table of a directory: { reg, audit, judged }. `judged` is nil when something was tampered with.
 function verdict.of(dir, reg)
   local a = fault.check(fault.RUNTIME, audit.run(dir, reg))
-  return { dir = dir, reg = reg, audit = a, judged = #a.tampered == 0 and judge.all(a.table, reg.plan) or nil }
+  local judged = #a.tampered == 0 and judge.all(a.table, reg.plan) or nil
+  if judged then hold_back(judged, a.missing) end
+  return { dir = dir, reg = reg, audit = a, judged = judged }
 end
 
 --- The exit code of an outcome.
@@ -66,6 +76,7 @@ local function head(lines, outcome)
   end
   lines[#lines + 1] = string.format("%d of %d runs, %s", a.present, a.planned, opened_text(a))
   some(lines, a.missing, "  missing: ")
+  some(lines, a.cut_runs, "  cut: ")
   some(lines, a.notes, "  note: ")
   for i, d in ipairs(a.deviations) do lines[#lines + 1] = string.format("  deviation %d: %s", i, d.reason) end
   lines[#lines + 1] = ""
@@ -75,7 +86,9 @@ end
 function verdict.conclusion(outcome)
   local j = outcome.judged
   if #outcome.reg.plan.rules + #outcome.reg.plan.categories == 0 then return "verdict: not evaluable: the plan has no rules" end
-  if j.truth == nil then return "verdict: not evaluable: " .. words.reasons(j.reasons) end
+  if j.truth == nil then
+    return "verdict: not evaluable: " .. words.reasons(j.reasons) .. (j.so_far and string.format(" (the runs so far: %s)", j.so_far) or "")
+  end
   return "verdict: " .. j.category
 end
 
