@@ -49,8 +49,7 @@ static inline vd unit(vu u) {
   return (double_of(u >> 32) * 0x1p21 + double_of((u >> 11) & 0x1fffffu)) * 0x1p-53;
 }
 
-static inline void philox(ph_rng rng, uint64_t counter, vu *first, vu *second) {
-  vu j = counter + (vu){0, 1, 2, 3, 4, 5, 6, 7};
+static inline void philox(ph_rng rng, vu j, vu *first, vu *second) {
   vu c0 = j & LOW, c1 = j >> 32, c2 = {0}, c3 = {0};
   uint32_t k0 = rng.key[0], k1 = rng.key[1];
   for (int round = 0; round < 10; round++) {
@@ -103,19 +102,39 @@ static inline vd root(vd x) {
   return y;
 }
 
+/* Numbers 2j and 2j+1 of the stream, scaled, for eight j. */
+static inline void normal_pair(ph_rng rng, vu j, double scale, vd *even, vd *odd) {
+  vu first, second;
+  vd sine, cosine;
+  philox(rng, j, &first, &second);
+  vd radius = root(-2 * log_of(unit(first) + 0x1p-53));
+  turn(unit(second), &sine, &cosine);
+  *even = scale * (radius * cosine);
+  *odd = scale * (radius * sine);
+}
+
+static const vu LANE = {0, 1, 2, 3, 4, 5, 6, 7};
+
 ph_laws_gauss_fn PASTE(ph_laws_gauss_, PH_ISA);
+ph_laws_gauss8_fn PASTE(ph_laws_gauss8_, PH_ISA);
 
 void PASTE(ph_laws_gauss_, PH_ISA)(ph_rng rng, uint64_t pair, double scale, int64_t blocks, double *x) {
   for (int64_t b = 0; b < blocks; b++, x += 16) {
-    vu first, second;
-    vd sine, cosine;
-    philox(rng, pair + 8 * (uint64_t)b, &first, &second);
-    vd radius = root(-2 * log_of(unit(first) + 0x1p-53));
-    turn(unit(second), &sine, &cosine);
-    vd even = scale * (radius * cosine), odd = scale * (radius * sine);
+    vd even, odd;
+    normal_pair(rng, pair + 8 * (uint64_t)b + LANE, scale, &even, &odd);
     vd low = __builtin_shuffle(even, odd, (vi){0, 8, 1, 9, 2, 10, 3, 11});
     vd high = __builtin_shuffle(even, odd, (vi){4, 12, 5, 13, 6, 14, 7, 15});
     __builtin_memcpy(x, &low, sizeof low);
     __builtin_memcpy(x + 8, &high, sizeof high);
+  }
+}
+
+void PASTE(ph_laws_gauss8_, PH_ISA)(ph_rng rng, uint64_t pair, uint64_t stride, double scale, int64_t pairs, double *x) {
+  vu j = pair + stride * LANE;
+  for (int64_t i = 0; i < pairs; i++, x += 16) {
+    vd even, odd;
+    normal_pair(rng, j + (uint64_t)i, scale, &even, &odd);
+    __builtin_memcpy(x, &even, sizeof even);
+    __builtin_memcpy(x + 8, &odd, sizeof odd);
   }
 }

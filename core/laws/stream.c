@@ -5,6 +5,7 @@
 #include "base/la.h"
 #include "base/mem.h"
 #include "laws/draw.h"
+#include "laws/walk.h"
 
 typedef struct job job;
 typedef ph_status stream_fn(job *j, ph_laws_bench *b, int64_t s, ph_err *err);
@@ -21,6 +22,7 @@ struct job {
   const ph_laws_random *c;
   stream_fn *run;
   double *out, *out2;
+  int64_t abreast; /* streams of a task */
   int workers;
   worker *worker;
 };
@@ -35,7 +37,7 @@ static void run_task(void *ctx, int task, int w) {
     ph_err_set(&me->err, PH_E_INTERRUPTED, "interrupted");
     return;
   }
-  ph_status st = j->run(j, &me->bench, task, &me->err);
+  ph_status st = j->run(j, &me->bench, task * j->abreast, &me->err);
   if (st) {
     me->err.code = st;
   }
@@ -65,7 +67,8 @@ static ph_status run_all(job *j, ph_pool *pool, double *worst, int64_t *guarded,
     st = ph_laws_bench_init(&j->worker[w].bench, j->c, err);
   }
   if (!st) {
-    ph_pool_run(pool, (int)j->c->streams, run_task, j);
+    j->abreast = j->abreast ? j->abreast : 1;
+    ph_pool_run(pool, (int)((j->c->streams + j->abreast - 1) / j->abreast), run_task, j);
   }
   double most = 0;
   int64_t count = 0;
@@ -133,8 +136,13 @@ static ph_status conserve(job *j, ph_laws_bench *b, int64_t s, ph_err *err) {
   return PH_OK;
 }
 
+static ph_status conserve_abreast(job *j, ph_laws_bench *b, int64_t s, ph_err *err) {
+  return ph_laws_lanes_walk(j->c, s, j->out, j->out2, &worker_of(j, b)->guarded, err);
+}
+
 ph_status ph_laws_conserve(const ph_laws_random *c, ph_pool *pool, double *norm, double *bound, int64_t *guarded, ph_err *err) {
-  job j = {.c = c, .run = conserve, .out = norm, .out2 = bound};
+  bool fit = ph_laws_lanes_fit(c);
+  job j = {.c = c, .run = fit ? conserve_abreast : conserve, .out = norm, .out2 = bound, .abreast = fit ? 8 : 1};
   return run_all(&j, pool, NULL, guarded, err);
 }
 
