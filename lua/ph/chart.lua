@@ -7,7 +7,7 @@
 local chart = {}
 
 local W <const>, H <const> = 460, 300
-local left <const>, right <const>, top <const>, bottom <const> = 62, 14, 14, 44
+local left <const>, right <const>, top <const>, bottom <const> = 78, 14, 14, 44
 
 --- Text for HTML and XML.
 function chart.escape(s)
@@ -16,12 +16,12 @@ end
 
 local escape = chart.escape
 
---- Steps of 1, 2 or 5 times a power of ten: 3 to 6 marks inside [low, high].
+-- Steps of 1, 2, 2.5 or 5 times a power of ten: four to six marks inside [low, high].
 local function nice_marks(low, high)
-  local raw = (high - low) / 4
+  local raw = (high - low) / 5.5
   local power = 10 ^ math.floor(math.log(raw, 10))
   local step = power
-  for _, m in ipairs { 1, 2, 5, 10 } do
+  for _, m in ipairs { 1, 2, 2.5, 5, 10 } do
     if m * power >= raw then step = m * power break end
   end
   local out = {}
@@ -43,7 +43,7 @@ end
 
 local function mark_text(v)
   local a = math.abs(v)
-  if a ~= 0 and (a >= 1e5 or a < 1e-3) then
+  if a ~= 0 and (a >= 1e5 or a < 1e-4) then
     local power = math.floor(math.log(a, 10) + 1e-9)
     local m = v / 10.0 ^ power
     return (math.abs(m - 1) < 1e-6 and "" or string.format("%.3g×", m)) .. string.format("10<tspan dy=\"-4\" font-size=\"9\">%d</tspan>", power)

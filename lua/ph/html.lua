@@ -6,7 +6,7 @@
 --   { kind = "facts", rows = { { name, value } } }     { kind = "list", items }
 --   { kind = "table", headers, rows }                  a cell is a text or { text =, tone =, code = true }
 --   { kind = "rules", items = { { name, tone, truth, formula, note, rows = { { at, numbers, tone, truth } }, reason } } }
---   { kind = "figures", items = { { svg, legend, title, caption } } }
+--   { kind = "figures", items = { { svg, legend, title, data } } }
 --   { kind = "code", title, text }
 -- ph.markdown prints the same blocks as Markdown.
 
@@ -74,7 +74,8 @@ function block.table(b)
     out[#out + 1] = "<tr>"
     for i = 1, #b.headers do
       local c = row[i] or ""
-      out[#out + 1] = string.format("<td%s>%s</td>", is_number(c) and ' class="n"' or "", cell(c))
+      local class = is_number(c) and ' class="n"' or type(c) == "string" and #c > 36 and ' class="wide"' or ""
+      out[#out + 1] = string.format("<td%s>%s</td>", class, cell(c))
     end
     out[#out + 1] = "</tr>"
   end
@@ -105,7 +106,7 @@ end
 function block.figures(b)
   local out = {}
   for _, f in ipairs(b.items) do
-    out[#out + 1] = string.format("<figure><h3>%s</h3>%s%s<figcaption>%s</figcaption></figure>", escape(f.title), f.svg, f.legend or "", escape(f.caption or ""))
+    out[#out + 1] = string.format("<figure><h3>%s</h3>%s%s</figure>", escape(f.title), f.svg, f.legend or "")
   end
   return '<div class="figures">' .. table.concat(out) .. "</div>"
 end

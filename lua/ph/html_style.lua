@@ -27,7 +27,7 @@ pre code{overflow-wrap:normal;font-size:1em}
 .open{color:var(--open);background:var(--open-bg)}
 .plain{color:var(--soft);background:var(--code)}
 .badge{display:inline-block;padding:.1em .6em;border-radius:1em;font-size:.82rem;font-weight:600;white-space:nowrap}
-.facts{display:grid;grid-template-columns:repeat(auto-fill,minmax(230px,1fr));gap:10px 24px;margin:14px 0}
+.facts{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,200px),1fr));gap:10px 24px;margin:14px 0}
 .facts dt{color:var(--soft);font-size:.82rem}
 .facts dd{margin:0;overflow-wrap:anywhere}
 .scroll{overflow-x:auto;border:1px solid var(--line);border-radius:10px;background:var(--card);margin:12px 0}
@@ -35,7 +35,8 @@ table{border-collapse:collapse;width:100%;font-size:.9rem;font-variant-numeric:t
 th,td{padding:7px 12px;text-align:left;border-bottom:1px solid var(--line);vertical-align:top}
 th{color:var(--soft);font-weight:600;white-space:nowrap}
 td{white-space:nowrap}
-td:last-child{white-space:normal;min-width:4em}
+td code{overflow-wrap:normal}
+td.wide{white-space:normal;min-width:12em}
 th.n,td.n{text-align:right}
 tbody tr:last-child td{border-bottom:0}
 .rules{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,460px),1fr));gap:14px}
@@ -63,6 +64,6 @@ svg text.label{fill:var(--ink)}
 .s5{color:var(--s5);fill:var(--s5)}.s6{color:var(--s6);fill:var(--s6)}.s7{color:var(--s7);fill:var(--s7)}.s8{color:var(--s8);fill:var(--s8)}
 details{margin:10px 0}
 summary{cursor:pointer;color:var(--soft)}
-@media(max-width:520px){main{padding:14px 14px 48px}h1{font-size:1.5rem}th,td{padding:6px 9px}.leaves{grid-template-columns:1fr auto}.leaves .at{grid-column:1/-1;margin-top:4px}.leaves .nums{text-align:left}}
+@media(max-width:520px){main{padding:14px 14px 48px}h1{font-size:1.5rem}.facts{grid-template-columns:repeat(2,minmax(0,1fr))}svg text{font-size:15px}svg tspan{font-size:11px}th,td{padding:6px 9px}.leaves{grid-template-columns:1fr auto}.leaves .at{grid-column:1/-1;margin-top:4px}.leaves .nums{text-align:left}}
 @media print{details{display:none}.scroll,.rule,figure{break-inside:avoid}}
 ]]

@@ -66,7 +66,7 @@ end
 function block.figures(b)
   local out = {}
   for _, f in ipairs(b.items) do
-    out[#out + 1] = "### " .. one_line(f.title) .. "\n\n" .. block.table(f.data) .. (f.caption and "\n\n" .. one_line(f.caption) or "")
+    out[#out + 1] = "### " .. one_line(f.title) .. "\n\n" .. block.table(f.data)
   end
   return table.concat(out, "\n\n")
 end

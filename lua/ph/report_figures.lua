@@ -14,6 +14,9 @@ local titles <const> = {
   ["grad.min"] = "Backward gradient, smallest ‖g_t‖ / ‖g_L‖", ["port.ratio"] = "State norm against port budget, largest quotient", ["port.violations"] = "Port budget violations",
   seconds = "Training time, seconds",
 }
+--- What a reader needs to know of all of them.
+figures.caption = "Chosen runs only. Lines go through the means over seeds; a pale mark is a run; whiskers show one sample deviation."
+
 local preferred <const> = { "test.accuracy", "test.loss", "growth", "grad.max", "grad.min", "port.ratio", "seconds" }
 
 -- Axes of the grid that vary, with their values: list of { name, values, numeric }.
@@ -119,9 +122,7 @@ local function panel(cells, layout, name, suffix)
   local data = data_table(series, layout)
   if not layout.x then c.series, c.categories = spread_out(series) end
   c.log = chart.wants_log(c)
-  local many = series[1].points[1].values ~= nil
-  return { svg = chart.svg(c), legend = #series > 1 and layout.x and chart.legend(series) or nil, title = title, data = data,
-    caption = many and "Lines through the means over seeds; a dot is a run; whiskers: one sample deviation." or nil }
+  return { svg = chart.svg(c), legend = #series > 1 and layout.x and chart.legend(series) or nil, title = title, data = data }
 end
 
 local function has(ctx, name)
