@@ -91,16 +91,18 @@ local function curve_of(store, record, axes)
   return { title = title_of(record, axes), columns = run.columns, rows = rows }
 end
 
-local function print_picture(store, experiment, records)
+local function print_picture(store, experiment, records, changed)
   local list, axes = {}, varying(records)
   for i = 1, math.min(#records, 48) do list[#list + 1] = curve_of(store, records[i], axes) end
   list = curves.pick(list)
   if #list == 0 then return end
   local path = store.dir .. "/curves.png"
-  local ok, problem = curves.png(list, path, experiment.name)
-  if not ok then
-    native.write(1, problem .. "\n")
-    return
+  if changed or not native.stat(path) then
+    local ok, problem = curves.png(list, path, experiment.name)
+    if not ok then
+      native.write(1, problem .. "\n")
+      return
+    end
   end
   native.write(1, curves.text(list, math.min(native.isatty(1) and native.columns(1) or 80, 100) - 1, 20, Progress.has_color(1)) .. "\n")
   native.write(1, "picture: " .. path .. (#list < #records and string.format(" (the first %d of %d curves)", #list, #records) or "") .. "\n")
@@ -129,7 +131,7 @@ function final.print(store, experiment, cells, session)
   if #session.confusions <= most_tables then
     for _, item in ipairs(session.confusions) do print_confusion(item) end
   end
-  print_picture(store, experiment, records)
+  print_picture(store, experiment, records, session.closed > 0)
   if session.failures > 0 then native.write(1, string.format("%d failed; see above, and: phrun status %s\n", session.failures, store.dir)) end
   if open > 0 and session.failures == 0 then native.write(1, string.format("%d cells have no result\n", open)) end
   native.write(1, "results: " .. store.dir .. "\n")

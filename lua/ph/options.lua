@@ -44,7 +44,10 @@ function options.load(args)
   local experiment, problems = spec.load(args.spec, args.overrides)
   if experiment then return experiment end
   local lines = {}
-  for i, problem in ipairs(problems) do lines[i] = problem.text end
+  for i, problem in ipairs(problems) do
+    if problem.text:find "^interrupted" then error("interrupted", 0) end
+    lines[i] = problem.text
+  end
   fault.raise(fault.USAGE, "%s", table.concat(lines, "\n"))
 end
 
