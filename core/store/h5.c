@@ -51,8 +51,9 @@ ph_status ph_h5_fail(ph_err *err, ph_status code, const char *fmt, ...) {
   va_start(args, fmt);
   vsnprintf(what, sizeof what, fmt, args);
   va_end(args);
-  return ph_err_set(err, reason.memory ? PH_E_NOMEM : code, "%s: %s", what,
-                    reason.text[0] ? reason.text : "no reason given");
+  if (reason.memory && code == PH_E_INTERNAL)
+    code = PH_E_NOMEM;
+  return ph_err_set(err, code, "%s: %s", what, reason.text[0] ? reason.text : "no reason given");
 }
 
 bool ph_h5_path_ok(const char *path) {

@@ -22,7 +22,8 @@ void ph_h5_start(void);
 /* A file name for a memory image: unique, for HDF5 takes equal names for one file, and impossible on disk. */
 void ph_h5_name(char buf[64]);
 
-/* After a failed HDF5 call: "what: innermost reason of its error stack". Short memory becomes PH_E_NOMEM, all else `code`. */
+/* After a failed HDF5 call: "what: innermost reason of its error stack". Short memory turns PH_E_INTERNAL into PH_E_NOMEM, but
+ * not PH_E_FORMAT: where a file is read, a forged size is the likelier cause. */
 ph_status ph_h5_fail(ph_err *err, ph_status code, const char *fmt, ...) PH_PRINTF(3, 4);
 
 /* "/" or "/a/b": absolute, no empty, "." or ".." part, no "/" at the end. */

@@ -6,10 +6,11 @@
  * memory first and opens the image, so a reader never locks or disturbs a writer. HDF5's own printing is off; its error
  * stack goes into `err`.
  *
- * HDF5 trusts what it reads: flipped bytes can crash it. So an image starts with a 512-byte user block (a part of the HDF5
- * format that every HDF5 program skips) with one line of text, the SHA-256 of all that follows, and a reader checks it
- * before HDF5 sees a byte. Files of other programs have no such line; for them links out of the file, external storage and
- * plugins are refused, and a dataset can not claim more than its file could inflate to, but a forged one can still harm.
+ * HDF5 checks little of what it reads: a flipped byte of data goes unnoticed, and forged structures have crashed it before. So
+ * an image starts with a 512-byte user block (a part of the HDF5 format that every HDF5 program skips) with one line of text,
+ * the SHA-256 of all that follows, and a reader checks it before HDF5 sees a byte. Files of other programs have no such line;
+ * for them links out of the file, external storage and plugins are refused, and a dataset can not claim more than its file
+ * could inflate to.
  *
  * Not for several threads at once.
  */

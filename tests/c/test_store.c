@@ -10,6 +10,13 @@
 
 static ph_err err;
 
+/* A forged size makes HDF5 ask for more memory than there is; the sanitizer is to let malloc say no. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void) { return "allocator_may_return_null=1"; }
+/* HDF5 itself loses a few blocks when it gives up on a damaged file. */
+const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void) { return "leak:libhdf5"; }
+
 #define ok(call)                                              \
   do {                                                        \
     if ((call) != PH_OK)                                      \
@@ -335,20 +342,29 @@ static void test_flip_anywhere(void **state) {
   ph_mem_free(bytes);
 }
 
-/* Without our first line HDF5 is the only judge: a cut file is refused or lacks its end, and nothing crashes. */
-static void test_cut_file_of_another_program(void **state) {
+/* Without our first line HDF5 is the only judge: what it refuses is a status, what it accepts may be wrong, nothing crashes. */
+static void read_unsealed(const char *bytes, size_t n) {
+  ph_reader *r;
+  if (ph_reader_open_bytes(&r, "other.h5", bytes, n, &err) != PH_OK) {
+    assert_int_equal(err.code, PH_E_FORMAT);
+    return;
+  }
+  (void)ph_reader_walk(r, "/", read_item, r);
+  ph_reader_close(r);
+}
+
+static void test_damaged_file_of_another_program(void **state) {
   (void)state;
   size_t n;
   char *bytes = make_all(&n);
   memset(bytes, 0, 512);
-  for (size_t i = 1; i < n; i += 131) {
-    ph_reader *r;
-    if (ph_reader_open_bytes(&r, "cut.h5", bytes, i, &err) != PH_OK) {
-      assert_int_equal(err.code, PH_E_FORMAT);
-      continue;
-    }
-    (void)ph_reader_walk(r, "/", read_item, r);
-    ph_reader_close(r);
+  for (size_t i = 1; i < n; i += 131)
+    read_unsealed(bytes, i);
+  for (size_t i = 512; i < n; i += i < 4000 ? 7 : 61) {
+    char was = bytes[i];
+    bytes[i] = (char)(i % 3 ? was ^ (1 << (i % 8)) : 0xff);
+    read_unsealed(bytes, n);
+    bytes[i] = was;
   }
   ph_mem_free(bytes);
 }
@@ -544,7 +560,7 @@ int main(void) {
       PH_TEST(test_walk),
       PH_TEST(test_cut_anywhere),
       PH_TEST(test_flip_anywhere),
-      PH_TEST(test_cut_file_of_another_program),
+      PH_TEST(test_damaged_file_of_another_program),
       PH_TEST(test_not_hdf5),
       PH_TEST(test_no_memory),
       PH_TEST(test_h5dump_reads_it),
