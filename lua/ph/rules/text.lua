@@ -108,20 +108,20 @@ function condition.rule(node) return "'" .. node.name .. "'" end
 
 function condition.unevaluable(node) return "not evaluable (" .. text.condition(node.of) .. ")" end
 
---- "in [0.5, 2]", ">= 0.95", "<= 2": the band of a prediction.
-function text.band(p)
-  if p.low and p.high then return string.format("in [%s, %s]", word(p.low), word(p.high)) end
-  if p.low then return ">= " .. word(p.low) end
-  return "<= " .. word(p.high)
-end
-
 --- A number for people: four significant digits, integers whole.
 function text.figure(v)
   if v == nil then return "-" end
   if v == math.floor(v) and math.abs(v) < 1e6 then return string.format("%d", math.tointeger(v)) end
   local a = math.abs(v)
-  if a ~= 0 and (a < 1e-3 or a >= 1e6) and a < math.huge then return string.format("%.3e", v) end
+  if a ~= 0 and (a < 1e-3 or a >= 1e6) and a < math.huge then return (string.format("%.3g", v):gsub("e([+-])0*", { ["+"] = "e", ["-"] = "e-" })) end
   return string.format("%.4g", v)
+end
+
+--- "in [0.5, 2]", ">= 0.95", "<= 2": the band of a prediction.
+function text.band(p)
+  if p.low and p.high then return string.format("in [%s, %s]", text.figure(p.low), text.figure(p.high)) end
+  if p.low then return ">= " .. text.figure(p.low) end
+  return "<= " .. text.figure(p.high)
 end
 
 return text
