@@ -199,8 +199,11 @@ ph_status ph_graph_build(ph_graph *g, const ph_ir_segment *seg, int64_t rows, ph
     count_uses(seg, uses);
     convert_all(&b, leaf, map);
   }
-  if (!b.failed && g->state < 0) { /* a stream that forgets its state still carries one */
+  if (!b.failed && g->state < 0) { /* a stream that forgets its state still carries one, */
     g->state = add_node(&b, (ph_gnode){.op = ph_op_find("state"), .param = -1, .shape = seg->state});
+  }
+  if (!b.failed && g->input < 0 && seg->kind == PH_SEG_TIME) { /* and its input still has a cotangent: zero */
+    g->input = add_node(&b, (ph_gnode){.op = ph_op_find("input"), .param = -1, .shape = {1, 1, seg->in.cols}});
   }
   ph_mem_free(uses);
   ph_mem_free(map);

@@ -228,14 +228,14 @@ static void node_back(back *k, int i) {
   }
 }
 
-/* The state's cotangent must leave the iteration even when nothing computed it into place. */
-static void leave(back *k) {
+/* The cotangent of the state (or of this step's input) must leave the iteration even when nothing computed it in place. */
+static void leave(back *k, int node) {
   ph_program *p = k->p;
-  cot *c = &k->cot[p->graph.state];
+  cot *c = &k->cot[node];
   if (c->kind == OWN || p->failed) {
     return;
   }
-  int out = own_slot(k, p->graph.state);
+  int out = own_slot(k, node);
   if (c->kind == ALIAS) {
     ph_emit_axpby(p, &k->b->list, 1.0, c->slot, 0.0, -1, out);
   } else {
@@ -275,8 +275,11 @@ void ph_program_backward(ph_program *p, ph_back *b, bool with_entry) {
       node_back(&k, i);
     }
   }
-  if (with_entry && !p->failed) {
-    leave(&k);
+  if (with_entry) {
+    leave(&k, g->state);
+  }
+  if (with_entry && g->input >= 0) {
+    leave(&k, g->input);
   }
   ph_mem_free(k.cot);
 }

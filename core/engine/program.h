@@ -31,7 +31,7 @@ typedef struct ph_graph {
   const ph_ir_segment *seg;
   int n, room;
   ph_gnode *node;
-  int state, input; /* -1 when absent */
+  int state, input; /* input -1 unless over time */
   int result, read; /* read -1 when absent */
 } ph_graph;
 
