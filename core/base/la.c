@@ -40,7 +40,8 @@ static ph_status work_copy(const char *who, int m, int n, const double *A, doubl
   double *W = ph_mem_new(cells(m, n), sizeof *W);
   if (!W)
     return no_memory(err, who);
-  memcpy(W, A, cells(m, n) * sizeof *W);
+  if (cells(m, n) > 0)
+    memcpy(W, A, cells(m, n) * sizeof *W);
   *copy = W;
   return PH_OK;
 }
@@ -334,7 +335,7 @@ ph_status ph_la_inverse(int n, const double *A, double *X, ph_err *err) {
   if (!st && n > 0)
     st = check_info("inverse", LAPACKE_dgetri(LAPACK_ROW_MAJOR, n, W, n, pivots), PH_E_SINGULAR,
                     "matrix is singular, zero pivot", err);
-  if (!st)
+  if (!st && n > 0)
     memcpy(X, W, cells(n, n) * sizeof *X);
   ph_mem_free(pivots);
   ph_mem_free(W);

@@ -180,7 +180,13 @@ ph_status ph_tensor_cast(ph_tensor **out, const ph_tensor *t, ph_dtype dtype, ph
 }
 
 int64_t ph_tensor_count(const ph_tensor *t) {
-  return t->dim[0] && t->dim[1] && t->dim[2] ? t->dim[0] * t->dim[1] * t->dim[2] * t->dim[3] : 0;
+  int64_t n = 1;
+  for (int k = 0; k < PH_RANK_MAX; k++) {
+    if (t->dim[k] == 0)
+      return 0;
+    n = n > INT64_MAX / t->dim[k] ? INT64_MAX : n * t->dim[k]; /* only beside a 0 that is still to come */
+  }
+  return n;
 }
 
 size_t ph_tensor_bytes(const ph_tensor *t) { return (size_t)ph_tensor_count(t) * ph_dtype_size(t->dtype); }
