@@ -70,8 +70,9 @@ PH_INL vec expm1_reduced(vec y, vec *n)
   return vfma(horner(exp_coef, PH_COUNT(exp_coef), r), r * r, r);
 }
 
-/* An integer-valued number as an integer. */
+/* t or t/2 as the nearest integer. */
 PH_INL ivec vint(vec t) { return (ivec)(t + PH_SHIFT) - (ivec)bc(PH_SHIFT); }
+PH_INL ivec vint_half(vec t) { return (ivec)vfma(t, bc((real)0.5), bc(PH_SHIFT)) - (ivec)bc(PH_SHIFT); }
 
 PH_INL vec pow2(ivec n) { return (vec)((n + PH_BIAS) << PH_MANT); }
 
@@ -81,8 +82,8 @@ PH_INL vec vexp(vec y)
   y = vsel(y > bc(PH_EXP_HI), bc(PH_EXP_HI), y);
   y = vsel(y < bc(PH_EXP_LO), bc(PH_EXP_LO), y);
   const vec p = expm1_reduced(y, &t);
-  const ivec n = vint(t), half = vint(t * (real)0.5);
-  return ((p + (real)1) * pow2(half)) * pow2(n - half);
+  const ivec n = vint(t), half = vint_half(t);
+  return vmul((p + (real)1) * pow2(half), pow2(n - half));
 }
 
 PH_INL vec vtanh(vec x)

@@ -77,30 +77,43 @@ PH_FUN double k_sumsq(int64_t n, const void *x) { return sum_squares(n, x, 1); }
 /* Largest magnitude, NaN if there is any. */
 PH_INL double largest_magnitude(int64_t n, const real *x)
 {
-  real m = 0;
-  for (int64_t j = 0; j < n; j++) {
-    const real a = x[j] < 0 ? -x[j] : x[j];
-    if (a != a) return a;
-    m = a > m ? a : m;
+  vec m = {0}, bad = {0}, v;
+  int64_t j = 0;
+  for (; j <= n - PH_LANES; j += PH_LANES) {
+    v = ld(x + j);
+    m = vmax(vabs(v), m);
+    bad = vmax(bad, vsel(v == v, bad, bc(1)));
   }
-  return (double)m;
+  if (j < n) {
+    v = ld_part(x + j, n - j);
+    m = vmax(vabs(v), m);
+    bad = vmax(bad, vsel(v == v, bad, bc(1)));
+  }
+  real top = 0;
+  for (int i = 0; i < PH_LANES; i++) {
+    if (bad[i] > 0) return NAN;
+    top = m[i] > top ? m[i] : top;
+  }
+  return (double)top;
 }
 
-/* float32 squares never leave the range of double; float64 rows are scaled by a power of two first. */
+/* The squares as they are, unless their sum may have left the range of double (float32 rows never do): then the row is
+ * scaled by a power of two first. */
+PH_INL double row_norm(int64_t n, const real *x)
+{
+  const double plain = sum_squares(n, x, 1);
+  if (sizeof(real) == 4 || (plain > 0x1p-900 && plain < INFINITY)) return __builtin_sqrt(plain);
+  const double top = largest_magnitude(n, x);
+  if (!(top > 0 && top < INFINITY)) return top;
+  int e;
+  (void)frexp(top, &e);
+  e = e < -1000 ? -1000 : e;
+  return ldexp(__builtin_sqrt(sum_squares(n, x, ldexp(1, -e))), e);
+}
+
 PH_FUN void k_rownorm(int64_t rows, int64_t cols, const void *x, int64_t ldx, double *out)
 {
-  for (int64_t r = 0; r < rows; r++) {
-    const real *xr = (const real *)x + r * ldx;
-    const double top = largest_magnitude(cols, xr);
-    if (!(top > 0 && top < INFINITY)) {
-      out[r] = top;
-      continue;
-    }
-    int e = 0;
-    if (sizeof(real) == 8) (void)frexp(top, &e);
-    e = e < -1000 ? -1000 : e;
-    out[r] = ldexp(__builtin_sqrt(sum_squares(cols, xr, ldexp(1, -e))), e);
-  }
+  for (int64_t r = 0; r < rows; r++) out[r] = row_norm(cols, (const real *)x + r * ldx);
 }
 
 #endif

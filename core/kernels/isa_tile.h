@@ -77,6 +77,30 @@ PH_FUN void k_colsum(int64_t rows, int64_t cols, const void *x, int64_t ldx, voi
   if (j < cols) colsum_panel(1, cols - j, rows, xr + j, ldx, o + j, acc);
 }
 
+/* n contiguous zeros; n numbers with their signs turned; a tile without gaps. */
+PH_INL void k_zero(int64_t n, real *x)
+{
+  int64_t j = 0;
+  for (; j <= n - PH_LANES; j += PH_LANES) st(x + j, (vec){0});
+  if (j < n) st_part(x + j, (vec){0}, n - j);
+}
+
+PH_INL void k_negate(int64_t n, real *x)
+{
+  int64_t j = 0;
+  for (; j <= n - PH_LANES; j += PH_LANES) st(x + j, -ld(x + j));
+  if (j < n) st_part(x + j, -ld_part(x + j, n - j), n - j);
+}
+
+PH_INL void k_copy(int64_t rows, int64_t cols, const real *x, int64_t ldx, real *to)
+{
+  for (int64_t r = 0; r < rows; r++, x += ldx, to += cols) {
+    int64_t j = 0;
+    for (; j <= cols - PH_LANES; j += PH_LANES) st(to + j, ld(x + j));
+    if (j < cols) st_part(to + j, ld_part(x + j, cols - j), cols - j);
+  }
+}
+
 /* Lane patterns that interleave the lower and the upper halves of two vectors. */
 #if PH_LANES == 16
 #define PH_ZIP_LO 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23

@@ -2,8 +2,8 @@
  *
  * PH_ISA (portable, avx2, avx512, neon) gives the width, PH_REAL (float, double) the element. Lanes only ever hold
  * independent elements, so the width changes speed and never bits. Every multiply-add is written as vfma(): the compiler
- * finds no product that feeds a bare + or - and therefore has nothing to contract on its own. The portable table has no
- * fused multiply-add and rounds twice.
+ * finds no product that feeds a bare + or - and so has nothing to contract on its own (-ffp-contract=fast and off give the
+ * same machine code). The portable table has no fused multiply-add and rounds twice.
  */
 #ifndef PH_KERNELS_ISA_VEC_H
 #define PH_KERNELS_ISA_VEC_H
@@ -43,6 +43,8 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 #define PH_INL static inline __attribute__((always_inline))
@@ -82,25 +84,19 @@ PH_INL vec vfma(vec a, vec b, vec c)
   return (vec)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
 #elif PH_VB == 32
   return (vec)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#elif PH_FUSED && PH_DOUBLE
+  return (vec)vfmaq_f64((float64x2_t)c, (float64x2_t)a, (float64x2_t)b);
 #elif PH_FUSED
-  vec r;
-  PH_UNROLL for (int i = 0; i < PH_LANES; i++) r[i] = sizeof(real) == 8 ? __builtin_fma(a[i], b[i], c[i]) : __builtin_fmaf(a[i], b[i], c[i]);
-  return r;
+  return (vec)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
 #else
   return a * b + c;
 #endif
 }
 
-/* The same for one number. */
-PH_INL real rfma(real a, real b, real c)
-{
-#if PH_FUSED
-  return sizeof(real) == 8 ? (real)__builtin_fma(a, b, c) : (real)__builtin_fmaf((float)a, (float)b, (float)c);
-#else
-  return a * b + c;
-#endif
-}
+/* A product that a later sum cannot be contracted with. */
+PH_INL vec vmul(vec a, vec b) { return vfma(a, b, bc((real)-0.0)); }
 
+/* a*b + c of single numbers. */
 PH_INL double dfma(double a, double b, double c)
 {
 #if PH_FUSED

@@ -51,27 +51,39 @@ PH_INL wide wide_keep(wide w, int64_t n)
   return w;
 }
 
-PH_INL real tree_sum(real *s, int n)
-{
-  for (int h = n / 2; h > 0; h /= 2)
-    for (int i = 0; i < h; i++) s[i] += s[i + h];
-  return s[0];
-}
+typedef real quarter_vec __attribute__((vector_size(16)));
+#if PH_VB == 64
+typedef real half_vec __attribute__((vector_size(32)));
+#endif
+#if PH_DOUBLE
+#define PH_LO2 0, 1
+#define PH_HI2 2, 3
+#define PH_LO4 0, 1, 2, 3
+#define PH_HI4 4, 5, 6, 7
+#else
+#define PH_LO2 0, 1, 2, 3
+#define PH_HI2 4, 5, 6, 7
+#define PH_LO4 0, 1, 2, 3, 4, 5, 6, 7
+#define PH_HI4 8, 9, 10, 11, 12, 13, 14, 15
+#endif
 
+/* The tree: 64 bytes to 32 to 16 by adding the upper half to the lower, then the last 2 or 4 numbers the same way. */
 PH_INL real wide_sum(wide w)
 {
-  real s[PH_WIDE] __attribute__((aligned(64)));
-  wide_st(s, w, PH_WIDE);
-  return tree_sum(s, PH_WIDE);
-}
-
-PH_INL real wide_max(wide w)
-{
-  real s[PH_WIDE] __attribute__((aligned(64)));
-  wide_st(s, w, PH_WIDE);
-  real m = s[0];
-  for (int i = 1; i < PH_WIDE; i++) m = s[i] > m ? s[i] : m;
-  return m;
+#if PH_VB == 64
+  const half_vec h = __builtin_shufflevector(w.p[0], w.p[0], PH_LO4) + __builtin_shufflevector(w.p[0], w.p[0], PH_HI4);
+  const quarter_vec q = __builtin_shufflevector(h, h, PH_LO2) + __builtin_shufflevector(h, h, PH_HI2);
+#elif PH_VB == 32
+  const vec h = w.p[0] + w.p[1];
+  const quarter_vec q = __builtin_shufflevector(h, h, PH_LO2) + __builtin_shufflevector(h, h, PH_HI2);
+#else
+  const quarter_vec q = (w.p[0] + w.p[2]) + (w.p[1] + w.p[3]);
+#endif
+#if PH_DOUBLE
+  return q[0] + q[1];
+#else
+  return (q[0] + q[2]) + (q[1] + q[3]);
+#endif
 }
 
 /* Sum of squares of n elements times `scale`, in double: element j goes to partial sum j mod 8. */
