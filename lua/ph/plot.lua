@@ -1,0 +1,89 @@
+--- `phrun plot RESULTS [FIGURE]`: draws the figures that a result file carries, or those of all run files of a directory.
+--
+-- Nothing but the file is read: no spec, no display. Without --to each figure is drawn as PNG, SVG and PDF.
+
+local native = require "ph.native"
+local fault = require "ph.fault"
+local figures = require "ph.figures"
+
+local verb = {}
+
+--- Arguments of the verb.
+function verb.arguments(parser)
+  parser:argument("results"):argname "RESULTS":description "a result file (.h5) or a results directory"
+  parser:argument("figure"):argname "FIGURE":args "?":description "one figure by its name; default: all"
+  parser:option "--to":argname "FORMAT":description "png, svg, pdf or text (default: png, svg and pdf)"
+  parser:option "--out":argname "DIR":description "where the pictures go (default: figures beside the results)"
+end
+
+local function run_files(path)
+  local stat = native.stat(path)
+  if not stat then fault.raise(fault.USAGE, "%s: no such file or directory", path) end
+  if stat.kind == "file" then return { path }, (path:match "^(.*)/[^/]*$" or ".") end
+  local dir, out = path:gsub("(.)/+$", "%1"), {}
+  for _, name in ipairs(native.list_dir(dir .. "/runs") or {}) do
+    if name:find "%.h5$" then out[#out + 1] = dir .. "/runs/" .. name end
+  end
+  return out, dir
+end
+
+--- All figures of the files: list of { file, name }, sorted by name.
+local function collect(files)
+  local found = {}
+  for _, path in ipairs(files) do
+    local file, problem = native.h5_read(path)
+    if not file then fault.raise(fault.TAMPERED, "%s", problem) end
+    for _, name in ipairs(figures.names(file)) do found[#found + 1] = { path = path, name = name } end
+    file:close()
+  end
+  table.sort(found, function(a, b) return a.name < b.name or (a.name == b.name and a.path < b.path) end)
+  return found
+end
+
+local function chosen(found, name)
+  if not name then return found end
+  local out, names = {}, {}
+  for _, f in ipairs(found) do
+    names[#names + 1] = f.name
+    if f.name == name or f.name == "fig" .. name then out[#out + 1] = f end
+  end
+  if #out == 0 then
+    fault.raise(fault.USAGE, "no figure '%s'%s", name, #names > 0 and " (there are " .. table.concat(names, ", ") .. ")" or "")
+  end
+  return out
+end
+
+local formats <const> = { png = { "png" }, svg = { "svg" }, pdf = { "pdf" }, text = { "text" } }
+
+local function draw_one(f, wanted, dir)
+  local file = assert(native.h5_read(f.path))
+  local figure = figures.read(file, f.name)
+  file:close()
+  for _, kind in ipairs(wanted) do
+    if kind == "text" then
+      native.write(1, figure.title .. "\n" .. figures.text(figure, native.columns(1)) .. "\n")
+    else
+      local path = string.format("%s/%s.%s", dir, f.name, kind)
+      figures.draw(figure, path)
+      native.write(1, path .. "\n")
+    end
+  end
+end
+
+--- Draws; returns the exit code.
+function verb.main(args)
+  local wanted = args.to and formats[args.to] or { "png", "svg", "pdf" }
+  if args.to and not formats[args.to] then fault.raise(fault.USAGE, "plot: --to %s: png, svg, pdf or text", args.to) end
+  local files, base = run_files(args.results)
+  local found = chosen(collect(files), args.figure)
+  if #found == 0 then fault.raise(fault.USAGE, "%s: no figures in it", args.results) end
+  local dir = args.out or base .. "/figures"
+  if wanted[1] ~= "text" then
+    local ok, problem = native.mkdir(dir)
+    if not ok then fault.raise(fault.RUNTIME, "%s", problem) end
+  end
+  for _, f in ipairs(found) do draw_one(f, wanted, dir) end
+  return 0
+end
+
+return verb
