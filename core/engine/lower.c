@@ -7,197 +7,6 @@
 #include "base/mem.h"
 #include "engine/program.h"
 
-/* ---- growing arrays ---- */
-
-static void *room_for(ph_program *p, void *array, int used, int *room, size_t size) {
-  if (used < *room || p->failed) {
-    return array;
-  }
-  int more = *room ? 2 * *room : 16;
-  void *grown = ph_mem_grow(array, (size_t)used * size, (size_t)more, size);
-  p->failed |= !grown;
-  *room = grown ? more : *room;
-  return grown ? grown : array;
-}
-
-int ph_slot_new(ph_program *p, ph_space space, ph_shape shape) {
-  p->slot = room_for(p, p->slot, p->nslots, &p->slot_room, sizeof *p->slot);
-  if (p->failed) {
-    return 0;
-  }
-  p->slot[p->nslots] = (ph_vslot){.space = space, .shape = shape, .base = -1, .mirror = -1, .off = -1, .ld = shape.cols};
-  return p->nslots++;
-}
-
-int ph_slot_view(ph_program *p, int base, int64_t col, ph_shape shape) {
-  int s = ph_slot_new(p, p->failed ? PH_SP_SCRATCH : p->slot[base].space, shape);
-  if (!p->failed) {
-    p->slot[s].base = base;
-    p->slot[s].col = (int)col;
-  }
-  return s;
-}
-
-ph_ins *ph_emit(ph_program *p, ph_list *list, ph_ins_kind kind) {
-  static ph_ins sink;
-  list->ins = room_for(p, list->ins, list->n, &list->room, sizeof *list->ins);
-  if (p->failed) {
-    return &sink;
-  }
-  ph_ins *i = &list->ins[list->n++];
-  *i = (ph_ins){.kind = kind, .product = -1, .weight = -1, .a = -1, .b = -1, .d = -1, .out = -1, .aux = -1};
-  for (int k = 0; k < PH_OP_ARGS; k++) {
-    i->in[k] = i->gin[k] = PH_NO_SLOT;
-  }
-  return i;
-}
-
-void ph_emit_axpby(ph_program *p, ph_list *list, double alpha, int a, double beta, int b, int out) {
-  ph_ins *i = ph_emit(p, list, PH_INS_AXPBY);
-  i->alpha = alpha;
-  i->a = a;
-  i->beta = beta;
-  i->b = b;
-  i->out = out;
-  if (!p->failed) {
-    i->out_shape = p->slot[out].shape;
-  }
-}
-
-static int weight_new(ph_program *p, int node) {
-  p->weight = room_for(p, p->weight, p->nweights, &p->weight_room, sizeof *p->weight);
-  if (p->failed) {
-    return 0;
-  }
-  ph_shape s = p->graph.node[node].shape;
-  p->weight[p->nweights] = (ph_weight){.node = node, .rows = s.rows, .cols = s.cols, .pack = -1, .grad = -1};
-  return p->nweights++;
-}
-
-static int64_t aligned(int64_t n) { return (n + 15) / 16 * 16; }
-
-static int64_t take(int64_t *total, int64_t n) {
-  int64_t at = *total;
-  *total += aligned(n);
-  return at;
-}
-
-/* ---- products ---- */
-
-/* The node that ends a product member: the bias after an apply when that is its only use, else the apply. */
-static int member_end(const ph_graph *g, int apply) {
-  int user = g->node[apply].user;
-  bool only = g->node[apply].uses == 1 && user >= 0;
-  return only && ph_graph_is_op(g, user, "bias") && g->node[user].arg[0] == apply ? user : apply;
-}
-
-int ph_member_find(const ph_program *p, int node, int64_t *col, int *index) {
-  for (int i = 0; i < p->nproducts; i++) {
-    int64_t at = 0;
-    for (int m = 0; m < p->product[i].members; m++) {
-      if (p->product[i].member[m] == node) {
-        *col = at;
-        *index = m;
-        return i;
-      }
-      at += p->weight[p->product[i].matrix[m]].rows;
-    }
-  }
-  return -1;
-}
-
-static int product_of_input(ph_program *p, int input) {
-  for (int i = 0; i < p->nproducts; i++) {
-    if (p->product[i].input == input) {
-      return i;
-    }
-  }
-  p->product = room_for(p, p->product, p->nproducts, &p->product_room, sizeof *p->product);
-  if (p->failed) {
-    return -1;
-  }
-  ph_product q = {.input = input, .wt = -1, .wn = -1, .wb = -1, .out = -1, .cot = -1, .K = p->graph.node[input].shape.cols};
-  q.member = ph_mem_new((size_t)p->graph.n, sizeof *q.member);
-  q.matrix = ph_mem_new((size_t)p->graph.n, sizeof *q.matrix);
-  q.bias = ph_mem_new((size_t)p->graph.n, sizeof *q.bias);
-  p->failed |= !q.member || !q.matrix || !q.bias;
-  p->product[p->nproducts] = q;
-  return p->nproducts++;
-}
-
-static void add_member(ph_program *p, int apply) {
-  ph_graph *g = &p->graph;
-  int i = product_of_input(p, g->node[apply].arg[1]);
-  if (p->failed) {
-    return;
-  }
-  ph_product *q = &p->product[i];
-  int end = member_end(g, apply);
-  q->member[q->members] = end;
-  q->matrix[q->members] = weight_new(p, g->node[apply].arg[0]);
-  q->bias[q->members] = end != apply ? weight_new(p, g->node[end].arg[1]) : -1;
-  q->N += g->node[apply].shape.cols;
-  q->members++;
-}
-
-static void lay_product(ph_program *p, ph_product *q) {
-  q->wt = take(&p->pack, q->N * q->K);
-  q->wn = take(&p->pack, q->N * q->K);
-  q->grad = take(&p->grad, q->N * q->K);
-  int64_t row = 0;
-  for (int m = 0; m < q->members; m++) {
-    p->weight[q->matrix[m]].grad = q->grad + row * q->K;
-    row += p->weight[q->matrix[m]].rows;
-    if (q->bias[m] >= 0) {
-      q->wb = q->wb >= 0 ? q->wb : take(&p->pack, q->N);
-      p->weight[q->bias[m]].grad = take(&p->grad, p->weight[q->bias[m]].cols);
-    }
-  }
-}
-
-static void find_products(ph_program *p) {
-  for (int i = 0; i < p->graph.n && !p->failed; i++) {
-    if (p->graph.node[i].live && ph_graph_is_op(&p->graph, i, "apply")) {
-      add_member(p, i);
-    }
-  }
-  for (int i = 0; i < p->nproducts && !p->failed; i++) {
-    lay_product(p, &p->product[i]);
-  }
-}
-
-/* ---- sums ---- */
-
-static bool inner_add(const ph_graph *g, int i) {
-  int user = g->node[i].user;
-  return ph_graph_is_op(g, i, "add") && g->node[i].uses == 1 && user >= 0 && ph_graph_is_op(g, user, "add") && !ph_graph_is_param(g, i);
-}
-
-int ph_sum_terms(const ph_graph *g, int root, int *term) {
-  int n = 0;
-  for (int a = 0; a < 2; a++) {
-    int t = g->node[root].arg[a];
-    if (inner_add(g, t)) {
-      n += ph_sum_terms(g, t, term + n);
-    } else {
-      term[n++] = t;
-    }
-  }
-  return n;
-}
-
-bool ph_absorbed(const ph_program *p, int node) {
-  const ph_graph *g = &p->graph;
-  if (inner_add(g, node)) {
-    return true;
-  }
-  int64_t col = 0;
-  int index = 0;
-  int i = ph_member_find(p, node, &col, &index);
-  int user = g->node[node].user;
-  return i >= 0 && p->product[i].members == 1 && g->node[node].uses == 1 && user >= 0 && ph_graph_is_op(g, user, "add");
-}
-
 /* ---- what backward reads ---- */
 
 static void mark_saved(const ph_program *p, bool *saved) {
@@ -348,12 +157,12 @@ static int operand(ph_program *p, int node) {
   if (!ph_graph_is_param(&p->graph, node)) {
     return p->value[node];
   }
-  int w = weight_new(p, node);
+  int w = ph_program_weight(p, node);
   if (p->failed) {
     return 0;
   }
-  p->weight[w].pack = take(&p->pack, p->weight[w].rows * p->weight[w].cols);
-  p->weight[w].grad = take(&p->grad, p->weight[w].rows * p->weight[w].cols);
+  p->weight[w].pack = ph_program_take(&p->pack, p->weight[w].rows * p->weight[w].cols);
+  p->weight[w].grad = ph_program_take(&p->grad, p->weight[w].rows * p->weight[w].cols);
   return ~w;
 }
 
@@ -419,43 +228,6 @@ static void lower_forward(ph_program *p, const bool *saved, bool probe) {
   }
 }
 
-/* ---- places ---- */
-
-static int64_t *space_total(ph_program *p, ph_space s) {
-  switch (s) {
-  case PH_SP_TAPE:
-    return &p->record;
-  case PH_SP_SCRATCH:
-    return &p->scratch;
-  case PH_SP_COT:
-  case PH_SP_COTNEXT:
-    return &p->cot;
-  default:
-    return NULL; /* one slot only, at the start of its space */
-  }
-}
-
-static void place_slots(ph_program *p) {
-  for (int i = 0; i < p->nslots; i++) {
-    ph_vslot *s = &p->slot[i];
-    if (s->base >= 0 || s->mirror >= 0) {
-      continue;
-    }
-    int64_t *total = space_total(p, s->space);
-    s->off = total ? take(total, p->tile * s->shape.pos * s->shape.cols) : 0;
-  }
-  for (int pass = 0; pass < 2; pass++) { /* views, then mirrors of views */
-    for (int i = 0; i < p->nslots; i++) {
-      ph_vslot *s = &p->slot[i];
-      int of = pass == 0 ? s->base : s->mirror;
-      if (of >= 0) {
-        s->off = p->slot[of].off + (pass == 0 ? s->col : 0);
-        s->ld = p->slot[of].ld;
-      }
-    }
-  }
-}
-
 ph_status ph_program_build(ph_program *p, const ph_ir_segment *seg, const ph_lower_options *o, ph_err *err) {
   *p = (ph_program){.seg = seg, .port = -1, .tile = o->tile};
   ph_status st = ph_graph_build(&p->graph, seg, o->rows, err);
@@ -471,7 +243,7 @@ ph_status ph_program_build(ph_program *p, const ph_ir_segment *seg, const ph_low
     p->value[i] = p->aux[i] = -1;
   }
   if (!p->failed) {
-    find_products(p);
+    ph_program_products(p);
   }
   if (!p->failed) {
     mark_saved(p, saved);
@@ -489,7 +261,7 @@ ph_status ph_program_build(ph_program *p, const ph_ir_segment *seg, const ph_low
     ph_program_fini(p);
     return ph_err_set(err, PH_E_NOMEM, "out of memory while compiling a model");
   }
-  place_slots(p);
+  ph_program_place(p);
   return PH_OK;
 }
 

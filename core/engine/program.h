@@ -151,18 +151,27 @@ typedef struct ph_lower_options {
 ph_status ph_program_build(ph_program *p, const ph_ir_segment *seg, const ph_lower_options *o, ph_err *err) PH_MUST_CHECK;
 void ph_program_fini(ph_program *p);
 
-/* building blocks shared by lower.c and lower_back.c */
+/* pieces.c: arrays that grow (p->failed when memory is short), slots, instructions, places */
+void *ph_program_room(ph_program *p, void *array, int used, int *room, size_t size);
+int64_t ph_program_take(int64_t *total, int64_t n);
 int ph_slot_new(ph_program *p, ph_space space, ph_shape shape);
 int ph_slot_view(ph_program *p, int base, int64_t col, ph_shape shape);
 ph_ins *ph_emit(ph_program *p, ph_list *list, ph_ins_kind kind);
 void ph_emit_axpby(ph_program *p, ph_list *list, double alpha, int a, double beta, int b, int out);
+/* Gives every slot its offset. */
+void ph_program_place(ph_program *p);
+
+/* products.c: weights and products of the graph */
+int ph_program_weight(ph_program *p, int node);
+void ph_program_products(ph_program *p);
 /* The product a node is a member of, and its column there; -1 when it is none. */
 int ph_member_find(const ph_program *p, int node, int64_t *col, int *index);
 /* Terms of the sum rooted at an add node: graph nodes, in order, at most g->n. Returns how many. */
 int ph_sum_terms(const ph_graph *g, int root, int *term);
 /* True when the node is emitted as part of the sum or product that uses it. */
 bool ph_absorbed(const ph_program *p, int node);
-/* Emits b->list; with_entry: the cotangent of what enters the segment is wanted. */
+
+/* lower_back.c. Emits b->list; with_entry: the cotangent of what enters the segment is wanted. */
 void ph_program_backward(ph_program *p, ph_back *b, bool with_entry);
 
 /* ---- parameter phase ---- */
