@@ -45,8 +45,9 @@ end
 function Progress:line(columns, now)
   local fraction = self.total > 0 and math.min(1, self.done / self.total) or 1
   local rate = self.counted / math.max(now - self.started, 1e-9)
-  local text = string.format("%3d%%  %.3g %s/s  %s left  %s", math.floor(100 * fraction), rate, self.unit, tables.duration(self:left(now)), self.note)
-  if columns >= 60 then text = bar(fraction, 20) .. " " .. text end
+  local text = string.format("%3d%%  %s %s/s  %s left  %s", math.floor(100 * fraction), tables.count(math.floor(rate + 0.5)), self.unit,
+    tables.duration(self:left(now)), self.note)
+  if self.terminal and columns >= 60 then text = bar(fraction, 20) .. " " .. text end
   return text:sub(1, columns)
 end
 
