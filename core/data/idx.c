@@ -216,7 +216,7 @@ static ph_status read_elements(source *s, const header *h, unsigned char *to) {
 }
 
 static ph_status read_source(source *s, int64_t limit, ph_tensor **out) {
-  header h;
+  header h = {0};
   ph_tensor *t = NULL;
   ph_status status = source_init(s);
   if (status == PH_OK)
