@@ -16,14 +16,28 @@
 #include "bind.h"
 #include "host.h"
 
-enum { STRIDE = 1000, STUCK_SECONDS = 20, WHERE = 160 };
+enum { STRIDE = 1000, REFUSALS = 200, STUCK_SECONDS = 20, WHERE = 160 };
 #define NEVER_GIVEN ((size_t)1 << 46)
+
+/* ---- the limits in force ---- */
+
+typedef struct limits {
+  bool active;
+  int64_t left;      /* instructions */
+  bool spent;        /* they are used up */
+  bool stopped;      /* Ctrl-C */
+  size_t most;       /* bytes of the Lua state */
+  int refused;       /* allocations that the limit refused */
+  int64_t tensors;   /* ph_mem bytes that may be live */
+  char where[WHERE]; /* last seen "file:line" */
+} limits;
+
+static limits now;
 
 /* ---- memory of the state ---- */
 
 static size_t lua_bytes;           /* what the Lua state holds */
 static size_t lua_most = SIZE_MAX; /* what it may hold */
-static bool memory_hit;            /* an allocation was refused by the limit */
 
 void *ph_host_alloc(void *ud, void *ptr, size_t osize, size_t nsize) {
   (void)ud;
@@ -36,7 +50,7 @@ void *ph_host_alloc(void *ud, void *ptr, size_t osize, size_t nsize) {
   if (nsize >= NEVER_GIVEN)
     return NULL;
   if (nsize > had && lua_bytes - had + nsize > lua_most) {
-    memory_hit = true;
+    now.refused++;
     return NULL;
   }
   void *p = realloc(ptr, nsize);
@@ -45,19 +59,6 @@ void *ph_host_alloc(void *ud, void *ptr, size_t osize, size_t nsize) {
   return p;
 }
 
-/* ---- the limits in force ---- */
-
-typedef struct limits {
-  bool active;
-  int64_t left;      /* instructions */
-  bool spent;        /* they are used up */
-  bool stopped;      /* Ctrl-C */
-  size_t most;       /* bytes of the Lua state */
-  int64_t tensors;   /* ph_mem bytes that may be live */
-  char where[WHERE]; /* last seen "file:line" */
-} limits;
-
-static limits now;
 static volatile long ticks; /* hook calls, for the timer */
 
 bool ph_limit_active(void) { return now.active; }
@@ -94,7 +95,7 @@ static void on_count(lua_State *L, lua_Debug *ar) {
     if (lua_getinfo(L, "Sl", ar))
       snprintf(now.where, sizeof now.where, "%s:%d", ar->short_src, ar->currentline);
     now.left -= STRIDE;
-    now.spent = now.left <= 0;
+    now.spent = now.left <= 0 || now.refused > REFUSALS; /* each refusal costs a full collection */
     now.stopped = ph_interrupt_get();
     if (!now.spent && !now.stopped)
       return;
@@ -136,11 +137,11 @@ static limits check_limits(lua_State *L, int arg) {
 static bool limit_text(const limits *was, int status, int64_t instructions, int64_t bytes, ph_err *err) {
   if (was->stopped)
     ph_err_set(err, PH_E_INTERRUPTED, "interrupted");
+  else if (was->refused > REFUSALS || (status == LUA_ERRMEM && was->refused > 0 && !was->spent))
+    ph_err_set(err, PH_E_LIMIT, "%s: more than %lld MiB of memory", was->where, (long long)(bytes >> 20));
   else if (was->spent)
     ph_err_set(err, PH_E_LIMIT, "%s: more than %lld instructions (an endless loop?)", was->where,
                (long long)instructions);
-  else if (status == LUA_ERRMEM && memory_hit)
-    ph_err_set(err, PH_E_LIMIT, "%s: more than %lld MiB of memory", was->where, (long long)(bytes >> 20));
   else
     return false;
   return true;
@@ -154,7 +155,6 @@ static int call_limited(lua_State *L, int nargs, int base, limits want, const ch
   lua_Hook hook = lua_gethook(L);
   int mask = lua_gethookmask(L), stride = lua_gethookcount(L);
   snprintf(want.where, sizeof want.where, "%s", what);
-  memory_hit = false;
   now = want;
   lua_most = want.most;
   lua_sethook(L, on_count, LUA_MASKCOUNT, STRIDE);

@@ -8,8 +8,17 @@ local repl = {}
 
 local history_limit <const> = 2000
 
-local function out(text) native.write(1, text .. "\n") end
+local lost -- why standard output takes no more: a message, or false when nobody reads it
+
 local function fail(text) native.write(2, text .. "\n") end
+
+local function out(text)
+  if lost ~= nil then return end
+  local ok, problem = native.write(1, text .. "\n")
+  if ok then return end
+  lost = problem or false
+  if problem then fail("phrun: " .. problem) end
+end
 
 --- Where the history is kept, or nil when the user has no home.
 function repl.history_path()
@@ -66,10 +75,13 @@ local function interactive(s)
 end
 
 local function piped(s)
-  for line in function() return io.stdin:read() end do s:feed((line:gsub("\r$", ""))) end
+  for line in function() return io.stdin:read() end do
+    s:feed((line:gsub("\r$", "")))
+    if lost ~= nil then return lost and 1 or 0 end
+  end
   if native.interrupted() then return 130 end
   s:finish()
-  return s.errors > 0 and 1 or 0
+  return (s.errors > 0 or lost) and 1 or 0
 end
 
 --- Runs the session; exit code 0, or 1 when lines that were piped in had errors.

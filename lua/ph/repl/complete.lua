@@ -24,7 +24,7 @@ end
 
 local function get(env, name)
   local v = rawget(env, name)
-  if v == nil then v = names.find(name) end
+  if v == nil then v = names.find(name, env) end
   return v
 end
 

@@ -7,21 +7,12 @@ local suggest = require "ph.suggest"
 
 local help = {}
 
---- Functions that are neither constructors of the schema nor ops.
+--- What is there only in a session; everything else is registered in the schema.
 local functions <const> = {
   help = { "help(), help(x), ?x", "What a name means; x is a name, a function or a value." },
   la = { "la.eigh la.svd la.eig la.logdet la.solve la.inverse la.cholesky la.qr", "Linear algebra of tensors in float64." },
   laws = { "laws.NAME(x)", "The laws of streams as functions: value, tolerance, meaning." },
-  tensor = { "tensor({{1, 2}, {3, 4}})", "A tensor from a number, a list or nested lists." },
-  eye = { "eye(n)", "The identity matrix." },
-  zeros = { "zeros(3, 4)", "A tensor of zeros." },
-  ones = { "ones(3, 4)", "A tensor of ones." },
-  randn = { "randn(3, 4), randn(3, 4, { seed = 7 })", "Independent N(0, 1) numbers; the same in every session." },
-  rand = { "rand(3, 4)", "Independent uniform numbers in [0, 1)." },
-  batch = { "batch(x)", "The rows of a matrix as samples: C * batch(x)." },
   skew = { "skew(A), skew(n)", "A - A^T; of a random n x n matrix when n is an integer." },
-  cayley_of = { "cayley_of(S), cayley(S)", "The orthogonal matrix (I + S/2)^-1 (I - S/2) of a skew S." },
-  mul = { "mul(a, b)", "Elementwise product of two values of one shape." },
   task = { "task.circles task.spirals task.images", "Where data come from." },
   _ = { "_", "The value of the last expression." },
 }
@@ -48,7 +39,7 @@ local function key_line(key)
 end
 
 local function block_text(block)
-  local lines = { block.name .. " - " .. block.doc }
+  local lines = { (block.usage and block.usage:gsub("ph%.", "") or block.name) .. " - " .. block.doc }
   if block.example then lines[#lines + 1] = "  example: " .. block.example end
   for _, key in ipairs(block.keys) do lines[#lines + 1] = key_line(key) end
   return table.concat(lines, "\n")
@@ -60,7 +51,7 @@ local function known(name)
   local block, row, entry = schema.get(name), op(name), functions[name]
   if entry then parts[#parts + 1] = string.format("%s - %s", entry[1], entry[2]) end
   if block then parts[#parts + 1] = block_text(block) end
-  if row then parts[#parts + 1] = string.format("op %s: %s\n  %s", name, row.equation, row.doc) end
+  if row then parts[#parts + 1] = string.format("op %s: %s%s", name, row.equation, block and block.doc == row.doc and "" or "\n  " .. row.doc) end
   return parts[1] and table.concat(parts, "\n") or nil
 end
 
@@ -91,13 +82,16 @@ end
 function help.overview()
   local row_names = {}
   for i, row in ipairs(native.ops()) do row_names[i] = row.name end
-  local block_names = {}
-  for i, block in ipairs(schema.all()) do block_names[i] = block.name end
-  local function_names = {}
+  local block_names, function_names = {}, {}
   for name in pairs(functions) do function_names[#function_names + 1] = name end
+  for _, block in ipairs(schema.all()) do
+    local list = block.usage and function_names or block_names
+    if not (block.usage and functions[block.name]) then list[#list + 1] = block.name end
+  end
   table.sort(function_names)
   return table.concat({
-    "help(x) or ?x tells what x is. A line that is an expression prints its value; _ is the last one.",
+    "help(x) or ?x tells what x is.",
+    "A line that is an expression prints its value; _ is the last one.",
     "explore:", wrapped(function_names, "  ", 78),
     "constructors of the language:", wrapped(block_names, "  ", 78),
     "ops:", wrapped(row_names, "  ", 78),
@@ -115,7 +109,7 @@ function help.of_name(name)
   local text = known(name) or known((name:match "[%w_]+$" or ""))
   if text then return text, true end
   local hint = suggest.hint(name, help.topics())
-  if hint == "" then hint = suggest.hint(name, names.all {}) end
+  if hint == "" then hint = suggest.hint(name, names.all()) end
   return string.format("no help on '%s'%s", name, hint), false
 end
 

@@ -37,9 +37,10 @@ local function from_module(name)
   if path and package.searchpath(path, package.path) then return require(path) end
 end
 
---- Everything a name can mean beside the session's own variables, or nil.
-function names.find(name)
-  local v = more[name]
+--- Everything a name can mean beside the variables of the session `env` (may be nil), or nil.
+function names.find(name, env)
+  local v = env and getmetatable(env).extra[name]
+  if v == nil then v = more[name] end
   if v == nil then v = ph[name] end
   if v == nil then v = from_module(name) end
   if v == nil then
@@ -50,7 +51,7 @@ function names.find(name)
   return v
 end
 
---- All names that can be written in the session, sorted.
+--- All names that can be written in the session `env` (nil: in any), sorted.
 function names.all(env)
   local seen, out = {}, {}
   local function add(name)
@@ -59,7 +60,7 @@ function names.all(env)
       out[#out + 1] = name
     end
   end
-  for _, set in ipairs { env, more, ph, optional } do
+  for _, set in ipairs { more, ph, optional, env, env and getmetatable(env).extra } do
     for name in next, set do add(name) end
   end
   for _, name in ipairs(lua_names) do add(name) end
@@ -67,13 +68,13 @@ function names.all(env)
   return out
 end
 
---- The session's environment. `extra`: functions of the session itself (help). Reading a name that means nothing is an error.
+--- A session's environment. `extra`: functions of the session itself (help). Reading a name that means nothing is an error.
 function names.environment(extra)
   local env = {}
-  for name, v in pairs(extra) do more[name] = v end
   return setmetatable(env, {
+    extra = extra,
     __index = function(_, name)
-      local v = names.find(name)
+      local v = names.find(name, env)
       if v == nil and name ~= "_" then
         error(string.format("undefined name '%s'%s", tostring(name), suggest.hint(tostring(name), names.all(env))), 0)
       end

@@ -85,21 +85,23 @@ end
 
 --- The text compiled as an expression or as statements; nil, "more" or nil, message.
 function Session:compile(text)
-  local f = load("return " .. text, chunk_name, "t", self.env)
+  local f, as_expression = load("return " .. text, chunk_name, "t", self.env)
   if f then return f end
   local problem
   f, problem = load(text, chunk_name, "t", self.env)
   if f then return f end
-  if problem:find "<eof>$" then return nil, "more" end
+  if problem:find "<eof>$" or as_expression:find "<eof>$" then return nil, "more" end
   return nil, (problem:gsub("^repl:%d+: ", "")), tonumber(problem:match "^repl:(%d+):")
 end
+
+local function ask_by_name(v) return v == nil or type(v) == "function" end
 
 --- The name asked about when the line is a question: ?x, or help(x) with a name that has no value.
 function Session:question(line)
   local name = line:match "^%s*%?%s*([%w_.:]*)%s*$"
   if name then return name end
   name = line:match "^%s*help%s*%(%s*([%a_][%w_.]*)%s*%)%s*;?%s*$"
-  if name and rawget(self.env, name) == nil and (names.find(name) == nil or type(names.find(name)) == "function") then return name end
+  if name and rawget(self.env, name) == nil and ask_by_name(names.find(name, self.env)) then return name end
 end
 
 function Session:answer(name)
