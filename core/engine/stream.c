@@ -23,6 +23,40 @@ static inline int64_t stride(const frame *f, int slot) { return f->part->prog.sl
 
 static inline int64_t rows_of(const frame *f, ph_shape s) { return s.pos * f->d->rows; }
 
+/* ---- reading ahead ---- */
+
+/* Weights, tape and gradients of the next iteration are asked for while this one computes: each layer's are met once a tile,
+ * so without this every layer starts by waiting for the last-level cache. A hint only; no effect on results. */
+typedef struct ahead {
+  const char *at[12];
+  int64_t lines[12];
+  int regions, region;
+  int64_t share; /* lines to ask for before each instruction */
+} ahead;
+
+static void ahead_add(ahead *a, const ph_plan *p, const char *base, int64_t elements) {
+  if (a->regions < (int)(sizeof a->at / sizeof a->at[0]) && elements > 0) {
+    a->at[a->regions] = base;
+    a->lines[a->regions++] = (elements * (int64_t)p->size + 63) / 64;
+  }
+}
+
+static void ahead_divide(ahead *a, int parts) {
+  int64_t total = 0;
+  for (int i = 0; i < a->regions; i++) {
+    total += a->lines[i];
+  }
+  a->share = parts ? total / parts + 1 : 0;
+}
+
+static inline void ahead_ask(ahead *a) {
+  for (int64_t n = a->share; n > 0 && a->region < a->regions; n--) {
+    __builtin_prefetch(a->at[a->region], 0, 2);
+    a->at[a->region] += 64;
+    a->region += --a->lines[a->region] == 0;
+  }
+}
+
 /* ---- instructions ---- */
 
 static void run_product(const frame *f, const ph_ins *i) {
@@ -109,9 +143,11 @@ static void run_op(const frame *f, const ph_ins *i) {
   i->op->bwd(&c);
 }
 
-static void run_list(const frame *f, const ph_list *list) {
+static void run_list(const frame *f, const ph_list *list, ahead *a) {
+  ahead_divide(a, list->n);
   for (int n = 0; n < list->n; n++) {
     const ph_ins *i = &list->ins[n];
+    ahead_ask(a);
     switch (i->kind) {
     case PH_INS_PRODUCT:
       run_product(f, i);
@@ -178,11 +214,44 @@ static void copy_state(const ph_plan *p, const ph_desk *d, const ph_part *t, cha
   memcpy(to, from, (size_t)(d->rows * t->prog.seg->state.pos * t->prog.seg->state.cols) * p->size);
 }
 
+static ahead ahead_forward(const frame *f, int64_t it, int64_t to, bool keep) {
+  ahead a = {0};
+  const ph_part *t = f->part;
+  if (t->tied || it + 1 >= to) {
+    return a;
+  }
+  const char *pack = ph_at(f->p, f->pack, t->prog.pack);
+  for (int i = 0; i < t->prog.nproducts; i++) {
+    ahead_add(&a, f->p, ph_at(f->p, pack, t->prog.product[i].wt), t->prog.product[i].N * t->prog.product[i].K);
+  }
+  if (keep) {
+    ahead_add(&a, f->p, ph_at(f->p, f->base[PH_SP_NEXT], t->prog.record / 2), t->prog.record);
+  }
+  return a;
+}
+
+static ahead ahead_backward(const frame *f, int64_t it, int64_t from) {
+  ahead a = {0};
+  const ph_part *t = f->part;
+  if (it <= from) {
+    return a;
+  }
+  ahead_add(&a, f->p, ph_at(f->p, f->base[PH_SP_TAPE], -t->prog.record), t->prog.record);
+  for (int i = 0; i < t->prog.nproducts && !t->tied; i++) {
+    ahead_add(&a, f->p, ph_at(f->p, f->pack, t->prog.product[i].wn - t->prog.pack), t->prog.product[i].N * t->prog.product[i].K);
+  }
+  if (!t->tied) {
+    ahead_add(&a, f->p, ph_at(f->p, f->grad, -t->prog.grad), t->prog.grad);
+  }
+  return a;
+}
+
 static void run_forward(ph_plan *p, ph_desk *d, int s, int64_t from, int64_t to, bool keep) {
   ph_part *t = &p->part[s];
   for (int64_t it = from; it < to; it++) {
     frame f = frame_of(p, d, s, it, keep);
-    run_list(&f, &t->prog.fwd);
+    ahead a = ahead_forward(&f, it, to, keep);
+    run_list(&f, &t->prog.fwd, &a);
     if (!d->replay && (p->job.probe || p->job.mode == PH_MODE_DIAGNOSE)) {
       const char *port = t->prog.port >= 0 ? address(&f, t->prog.port) : NULL;
       ph_probe_forward(p, d, s, it, f.base[PH_SP_NEXT], port, port ? stride(&f, t->prog.port) : 0);
@@ -298,7 +367,8 @@ static void segment_backward(ph_plan *p, ph_desk *d, int s, int group, bool fres
         enter_cot(&f, s, b);
         probe_cot(&f, s, repeat, b->result_in);
       }
-      run_list(&f, &b->list);
+      ahead a = ahead_backward(&f, it, from);
+      run_list(&f, &b->list, &a);
       if (b->state_cot >= 0) {
         probe_cot(&f, s, it, b->state_cot);
         if (it == 0 && t->prog.seg->kind != PH_SEG_TIME) {
