@@ -4,6 +4,8 @@ local channel = require "ph.channel"
 local experiment = require "ph.experiment"
 local geometry = require "ph.geometry"
 local images = require "ph.images"
+local laws = require "ph.laws"
+local laws_experiment = require "ph.laws.experiment"
 local observe = require "ph.observe"
 local ops = require "ph.ops"
 local param = require "ph.param"
@@ -28,6 +30,8 @@ take(observe, { "growth", "gradient_envelope", "port_budget" })
 take(experiment, { "experiment" })
 take(tensors, { "tensor", "eye", "zeros", "ones", "randn", "rand" })
 for name, word in pairs(rules.words) do ph[name] = word end
+take(laws, laws.exports)
+take(laws_experiment, { "laws_experiment", "law" })
 ph.task = { circles = geometry.circles, spirals = geometry.spirals, images = images.images }
 
 return ph

@@ -21,8 +21,10 @@ local function run_files(path)
   if not stat then fault.raise(fault.USAGE, "%s: no such file or directory", path) end
   if stat.kind == "file" then return { path }, (path:match "^(.*)/[^/]*$" or ".") end
   local dir, out = path:gsub("(.)/+$", "%1"), {}
-  for _, name in ipairs(native.list_dir(dir .. "/runs") or {}) do
-    if name:find "%.h5$" then out[#out + 1] = dir .. "/runs/" .. name end
+  for _, below in ipairs { dir, dir .. "/runs" } do
+    for _, name in ipairs(native.list_dir(below) or {}) do
+      if name:find "%.h5$" then out[#out + 1] = below .. "/" .. name end
+    end
   end
   return out, dir
 end

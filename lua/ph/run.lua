@@ -308,6 +308,7 @@ end
 
 function run.main(args)
   local experiment = options.load(args)
+  if experiment.main then return experiment:main(args) end
   local dir = options.directory(args, experiment)
   options.defaults(args)
   local store = open_store(dir, args.dry_run)

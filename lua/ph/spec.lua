@@ -171,7 +171,7 @@ end
 --- What the chunk gave, as an experiment; nil after reporting what is wrong with it.
 local function as_experiment(value, path)
   if rawequal(value, kinds.broken) then return nil end
-  if kinds.tag(value) == "ph.experiment" then return value end
+  if kinds.tag(value) == "ph.experiment" or kinds.tag(value) == "ph.laws_experiment" then return value end
   local hint = value == nil and "; does it end with `return ph.experiment { ... }`?" or ""
   schema.report(string.format("%s: a spec must return an experiment, this one returns %s%s", path, kinds.describe(value), hint))
 end
@@ -196,7 +196,7 @@ local function load_collecting(text, path, overrides, source)
   if not e then return nil end
   e.source = source
   if #schema.errors() > 0 then return nil end
-  override.all(e, overrides)
+  if e.override then e:override(overrides or {}) else override.all(e, overrides) end
   if #schema.errors() == 0 then e:check() end
   return e
 end
