@@ -1,13 +1,13 @@
---- Training curves by gnuplot: a PNG in the results directory and a drawing in characters for the terminal.
---
--- A curve is { title, columns (names), rows }. Without gnuplot there is no picture, and a line says so.
+--- Figures of runs: training curves, profiles over the layers. Made as ph.figures tables, kept in run files, drawn at the
+-- end of a run as a PNG and as characters. Without gnuplot there is no picture, and a line says so.
 
 local native = require "ph.native"
+local fault = require "ph.fault"
+local figures = require "ph.figures"
 
 local curves = {}
 
---- Colours that readers with any colour vision tell apart (Okabe and Ito).
-local palette <const> = { "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999" }
+--- More curves than this in one picture can not be told apart.
 local most_curves <const> = 12
 
 local function column_index(columns, name)
@@ -16,64 +16,79 @@ local function column_index(columns, name)
   end
 end
 
-local function cell_text(v)
-  return v == v and math.abs(v) ~= math.huge and string.format("%.9g", v) or "NaN"
+--- (epochs, 2) of epoch and one column of a history; nil when it has no such column or no row.
+local function epochs_against(columns, rows, name)
+  local k, points = column_index(columns, name), {}
+  if not k or #rows == 0 then return nil end
+  for i, row in ipairs(rows) do points[i] = { row[1], row[k] } end
+  return native.from(points, "f64")
 end
 
---- gnuplot text of the data blocks $c1, $c2, ...
-local function blocks(list)
+local function series(list, name)
   local out = {}
-  for i, curve in ipairs(list) do
-    out[#out + 1] = string.format("$c%d << EOD", i)
-    for _, row in ipairs(curve.rows) do
-      local cells = {}
-      for k, v in ipairs(row) do cells[k] = cell_text(v) end
-      out[#out + 1] = table.concat(cells, " ")
+  for _, c in ipairs(list) do
+    local data = epochs_against(c.columns, c.rows, name)
+    if data then out[#out + 1] = { style = "line", label = c.title, data = data } end
+  end
+  return out
+end
+
+--- Curves of several runs, each { title, columns, rows }: training loss, and accuracy or loss on validation.
+function curves.comparison(list, title)
+  local accuracy = series(list, "val.accuracy")
+  local panels = { { title = "training loss", xlabel = "epoch", ylabel = "loss", logy = true, series = series(list, "train.loss") } }
+  if #accuracy > 0 then
+    panels[2] = { title = "validation accuracy", xlabel = "epoch", ylabel = "accuracy", series = accuracy }
+  else
+    panels[2] = { title = "validation loss", xlabel = "epoch", ylabel = "loss", logy = true, series = series(list, "val.loss") }
+  end
+  return { name = "curves", title = title, panels = panels }
+end
+
+local function of_run(columns, rows, metric)
+  local list = {}
+  for _, split in ipairs { "train", "val" } do
+    local data = epochs_against(columns, rows, split .. "." .. metric)
+    if data then list[#list + 1] = { style = "line", label = split, data = data } end
+  end
+  return list
+end
+
+--- One run's training, as kept in its file. nil without epochs.
+function curves.training(label, columns, rows)
+  if #rows == 0 then return nil end
+  local panels = { { title = "loss", xlabel = "epoch", ylabel = "loss", logy = true, series = of_run(columns, rows, "loss") } }
+  local accuracy = of_run(columns, rows, "accuracy")
+  if #accuracy > 0 then panels[2] = { title = "accuracy", xlabel = "epoch", ylabel = "accuracy", series = accuracy } end
+  return { name = "training", title = label, panels = panels }
+end
+
+local profile_words <const> = {
+  { "growth", "norm of the state", "median of |z_t| / |z_0|" },
+  { "gradient_ratio", "gradient", "g_t / g_L" },
+}
+
+local function layers_against(profile)
+  local points = {}
+  for t = 1, profile:count() do points[t] = { t - 1, profile:at(t) } end
+  return native.from(points, "f64")
+end
+
+--- Profiles over the layers of the streams, as kept in a run file; nil when nothing was measured.
+-- profiles: map "s2/growth" -> tensor.
+function curves.layers(label, profiles)
+  local keys, panels = {}, {}
+  for key in pairs(profiles) do keys[#keys + 1] = key end
+  table.sort(keys)
+  for _, words in ipairs(profile_words) do
+    local list = {}
+    for _, key in ipairs(keys) do
+      local stream, name = key:match "^(.-)/(.*)$"
+      if name == words[1] then list[#list + 1] = { style = "line", label = "stream " .. stream, data = layers_against(profiles[key]) } end
     end
-    out[#out + 1] = "EOD"
+    if #list > 0 then panels[#panels + 1] = { title = words[2], xlabel = "layer", ylabel = words[3], logy = true, key = #list > 1, series = list } end
   end
-  return table.concat(out, "\n") .. "\n"
-end
-
-local function quote(text)
-  return '"' .. text:gsub('[\\"]', "\\%0") .. '"'
-end
-
-local function plot_command(list, name, style)
-  local parts = {}
-  for i, curve in ipairs(list) do
-    local column = column_index(curve.columns, name)
-    if column then parts[#parts + 1] = string.format("$c%d using 1:%d %s title %s", i, column, style(i), quote(curve.title)) end
-  end
-  return "plot " .. table.concat(parts, ", ") .. "\n"
-end
-
-local function has_column(list, name)
-  return #list > 0 and column_index(list[1].columns, name) ~= nil
-end
-
-local function png_script(list, path, title)
-  local function style(i) return string.format("with lines lw 2 lc rgb '%s' dt %d", palette[(i - 1) % #palette + 1], (i - 1) // #palette + 1) end
-  local two = has_column(list, "val.accuracy")
-  local out = { blocks(list), string.format("set terminal pngcairo size %d,480 font 'sans,11'\nset output %s\n", two and 1200 or 700, quote(path)),
-    "set grid lc rgb '#dddddd'\nset key noenhanced bottom right\nset xlabel 'epoch'\nset border 3\nset tics nomirror\n",
-    two and string.format("set multiplot layout 1,2 title %s noenhanced\n", quote(title)) or string.format("set title %s noenhanced\n", quote(title)),
-    "set ylabel 'training loss'\nset logscale y\nset key top right\n", plot_command(list, "train.loss", style) }
-  if two then out[#out + 1] = "unset logscale y\nset ylabel 'validation accuracy'\nset key bottom right\n" .. plot_command(list, "val.accuracy", style) .. "unset multiplot\n" end
-  return table.concat(out)
-end
-
-local function text_script(list, width, height, color)
-  local name = has_column(list, "val.accuracy") and "val.accuracy" or "val.loss"
-  return blocks(list) .. string.format("set terminal dumb size %d,%d %s noenhanced\nset key below\nset border 3\nset tics nomirror\nset title '%s by epoch'\n", width, height, color and "ansi256" or "mono",
-    name == "val.accuracy" and "validation accuracy" or "validation loss") .. plot_command(list, name, function() return "with lines" end)
-end
-
-local function gnuplot(script)
-  local code, out, problem = native.popen({ "gnuplot" }, script)
-  if code == 0 then return out end
-  if code == nil then return nil, "no picture: gnuplot is not installed (apt-get install gnuplot-nox)" end
-  return nil, "no picture: gnuplot: " .. ((problem or ""):match "[^\n]*%S[^\n]*" or "failed")
+  return #panels > 0 and { name = "layers", title = label, panels = panels } or nil
 end
 
 --- The curves that fit into one picture: those with rows, the first twelve.
@@ -85,17 +100,33 @@ function curves.pick(list)
   return out
 end
 
---- Writes the PNG. true, or nil and one line.
-function curves.png(list, path, title)
-  local out, problem = gnuplot(png_script(list, path, title))
-  return out ~= nil, problem
+local function one_line(problem)
+  local text = tostring(problem)
+  return "no picture: " .. text .. (text:find "cannot be started" and " (Debian: gnuplot-nox)" or "")
 end
 
---- The drawing as text of at most `width` columns, or nil and one line. color: for a terminal that has some.
-function curves.text(list, width, height, color)
-  local out, problem = gnuplot(text_script(list, width, height, color))
-  if not out then return nil, problem end
-  return (out:gsub("\f", ""):gsub("[ \t]+\n", "\n"):gsub("^\n+", ""):gsub("\n+$", "\n"))
+--- gnuplot's markup would take an underscore for an index.
+local function with_escapes(list)
+  local out = {}
+  for i, c in ipairs(list) do out[i] = { title = c.title:gsub("_", "\\_"), columns = c.columns, rows = c.rows } end
+  return out
+end
+
+--- Writes the PNG. true, or nil and one line.
+function curves.png(list, path, title)
+  local ok, problem = pcall(figures.draw, curves.comparison(with_escapes(list), title:gsub("_", "\\_")), path)
+  if ok then return true end
+  if problem == "interrupted" then error(problem, 0) end
+  return nil, one_line(problem)
+end
+
+--- The last panel drawn in characters, at most `width` wide; or nil and one line.
+function curves.text(list, width)
+  local figure = curves.comparison(list, "")
+  local panel = figure.panels[#figure.panels]
+  local ok, out = pcall(figures.text, { name = "curves", title = panel.title, panels = { panel } }, width)
+  if not ok then return nil, one_line(fault.of(out) and out.message or out) end
+  return (out:gsub("[ \t]+\n", "\n"):gsub("^\n+", ""):gsub("\n+$", "\n"))
 end
 
 return curves

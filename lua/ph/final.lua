@@ -4,7 +4,6 @@
 local native = require "ph.native"
 local curves = require "ph.curves"
 local json = require "ph.json"
-local Progress = require "ph.progress"
 local results = require "ph.results"
 local runfile = require "ph.runfile"
 local summary = require "ph.summary"
@@ -104,7 +103,7 @@ local function print_picture(store, experiment, records, changed)
       return
     end
   end
-  native.write(1, curves.text(list, math.min(native.isatty(1) and native.columns(1) or 80, 100) - 1, 20, Progress.has_color(1)) .. "\n")
+  native.write(1, (curves.text(list, math.min(native.isatty(1) and native.columns(1) or 80, 100) - 1) or "") .. "\n")
   native.write(1, "picture: " .. path .. (#list < #records and string.format(" (the first %d of %d curves)", #list, #records) or "") .. "\n")
 end
 

@@ -4,6 +4,8 @@
 local native = require "ph.native"
 local json = require "ph.json"
 local checkpoint = require "ph.checkpoint"
+local curves = require "ph.curves"
+local figures = require "ph.figures"
 
 local runfile = {}
 
@@ -51,6 +53,13 @@ local function put_provenance(items)
   attributes(items, "/provenance", flat)
 end
 
+--- Pictures of the run as data: `phrun plot` draws them from the file alone.
+local function put_figures(items, record, saved, columns, extras)
+  local training, layers = curves.training(record.label, columns, saved.rows), curves.layers(record.label, extras.profiles or {})
+  if training then figures.add(items, training) end
+  if layers then figures.add(items, layers) end
+end
+
 --- Writes a run's file. job: the run's texts; record: as in the ledger; saved: the finished checkpoint; extras: { profiles =
 -- { ["s2/growth"] = tensor }, confusion = tensor or nil }. Returns the file's SHA-256, or nil and a message.
 function runfile.write(path, job, record, saved, columns, extras)
@@ -65,6 +74,7 @@ function runfile.write(path, job, record, saved, columns, extras)
   if saved.best then checkpoint.add_group(items, "best", saved.best) end
   for _, key in ipairs(sorted(extras.profiles or {})) do put(items, "/profiles/" .. key, extras.profiles[key]) end
   if extras.confusion then put(items, "/confusion", extras.confusion) end
+  put_figures(items, record, saved, columns, extras)
   put_provenance(items)
   local ok, problem = native.h5_write(path, items)
   if not ok then return nil, problem end
