@@ -122,8 +122,8 @@ void PASTE(ph_laws_gauss_, PH_ISA)(ph_rng rng, uint64_t pair, double scale, int6
   for (int64_t b = 0; b < blocks; b++, x += 16) {
     vd even, odd;
     normal_pair(rng, pair + 8 * (uint64_t)b + LANE, scale, &even, &odd);
-    vd low = __builtin_shuffle(even, odd, (vi){0, 8, 1, 9, 2, 10, 3, 11});
-    vd high = __builtin_shuffle(even, odd, (vi){4, 12, 5, 13, 6, 14, 7, 15});
+    vd low = __builtin_shufflevector(even, odd, 0, 8, 1, 9, 2, 10, 3, 11);
+    vd high = __builtin_shufflevector(even, odd, 4, 12, 5, 13, 6, 14, 7, 15);
     __builtin_memcpy(x, &low, sizeof low);
     __builtin_memcpy(x + 8, &high, sizeof high);
   }
