@@ -75,6 +75,8 @@ static int read_char(EditLine *el, wchar_t *out) {
       continue;
     if (k <= 0)
       return (int)k;
+    if (byte == 0)
+      byte = 'D' & 0x1f; /* a Ctrl-D that was typed while the terminal was not being edited on arrives as NUL */
     size_t used = mbrtowc(out, &byte, 1, &e->partial);
     if (used == (size_t)-2)
       continue;
@@ -166,6 +168,7 @@ static int l_edit_line(lua_State *L) {
   e->L = L;
   e->interrupted = false;
   fflush(stdout);
+  el_set(e->el, EL_PREP_TERM, 1); /* before the prompt is seen: libedit itself does it when it reads */
   const char *line = el_gets(e->el, &n);
   e->L = NULL;
   if (e->interrupted) {
