@@ -105,7 +105,7 @@ end
 
 local with <const> = {
   line = function(c, dash) return string.format("using 1:2 with lines lw 2 dt %d lc rgb '%s'", dash, c) end,
-  points = function(c) return string.format("using 1:2 with points pt 7 ps 0.5 lc rgb '%s'", c) end,
+  points = function(c) return string.format("using 1:2 with points pt 7 ps 0.8 lc rgb '%s'", c) end,
   steps = function(c, dash) return string.format("using 1:2 with steps lw 2 dt %d lc rgb '%s'", dash, c) end,
   band = function(c) return string.format("using 1:2:3 with filledcurves fs transparent solid 0.25 noborder lc rgb '%s'", c) end,
   rule = function(c) return string.format("using 1:2 with lines lw 1 dt 3 lc rgb '%s'", c) end,
@@ -117,7 +117,7 @@ local function plot_line(k, panel)
     local style = with[s.style] or fault.raise(fault.RUNTIME, "figure: no style is called '%s'", tostring(s.style))
     local color = s.color and math.tointeger(s.color) or (j - 1) % #palette + 1
     if s.style == "line" then dash = dash % 5 + 1 end
-    local label = s.label and s.label ~= "" and "title " .. quoted(s.label) or "notitle"
+    local label = s.label and s.label ~= "" and "title " .. quoted(s.label) .. " noenhanced" or "notitle"
     parts[j] = string.format("$d%d_%d %s %s", k, j, style(palette[color], math.max(dash, 1)), label)
   end
   return "plot " .. table.concat(parts, ", \\\n     ")
@@ -128,12 +128,12 @@ local function range(low, high)
 end
 
 local function panel_script(k, panel, out)
-  out[#out + 1] = panel.title and "set title " .. quoted(panel.title) or "unset title"
-  out[#out + 1] = "set xlabel " .. quoted(panel.xlabel) .. "; set ylabel " .. quoted(panel.ylabel)
+  out[#out + 1] = panel.title and "set title " .. quoted(panel.title) .. " noenhanced" or "unset title"
+  out[#out + 1] = "set xlabel " .. quoted(panel.xlabel) .. " noenhanced; set ylabel " .. quoted(panel.ylabel) .. " noenhanced"
   out[#out + 1] = (panel.logx and "set" or "unset") .. " logscale x; " .. (panel.logy and "set" or "unset") .. " logscale y"
   out[#out + 1] = 'set format x "' .. (panel.logx and "10^{%L}" or "%g") .. '"; set format y "' .. (panel.logy and "10^{%L}" or "%g") .. '"'
   out[#out + 1] = "set xrange " .. range(panel.xmin, panel.xmax) .. "; set yrange " .. range(panel.ymin, panel.ymax)
-  out[#out + 1] = panel.key == false and "unset key" or "set key outside below horizontal"
+  out[#out + 1] = panel.key == false and "unset key" or "set key tmargin center horizontal"
   out[#out + 1] = plot_line(k, panel)
 end
 
@@ -146,7 +146,7 @@ function figures.script(figure, head)
   out[#out + 1] = "set border 3 lw 1 lc rgb '#555555'; set tics nomirror out; set grid lc rgb '#dddddd' lw 0.5"
   if n > 1 then
     local columns = n > 3 and 2 or n
-    out[#out + 1] = string.format("set multiplot layout %d,%d title %s", (n + columns - 1) // columns, columns, quoted(figure.title))
+    out[#out + 1] = string.format("set multiplot layout %d,%d title %s noenhanced", (n + columns - 1) // columns, columns, quoted(figure.title))
   elseif not figure.panels[1].title then
     figure.panels[1].title = figure.title
   end
@@ -184,7 +184,7 @@ local function text_script(figure, head)
   for line in figure.text:gmatch "[^\n]+" do
     lines[#lines + 1], longest = line, math.max(longest, utf8.len(line) or #line)
   end
-  local out = { head, "unset border; unset tics; unset key; set xrange [0:1]; set yrange [0:1]", "set title " .. quoted(figure.title) }
+  local out = { head, "unset border; unset tics; unset key; set xrange [0:1]; set yrange [0:1]", "set title " .. quoted(figure.title) .. " noenhanced" }
   for i, line in ipairs(lines) do
     out[#out + 1] = string.format("set label %d %s at 0, %.4f left noenhanced font 'monospace,%d'", i, quoted(line), 1 - i / (#lines + 1), longest > 80 and 8 or 10)
   end
@@ -198,7 +198,7 @@ function figures.draw(figure, path)
   local terminal = terminals[kind or ""]
   if not terminal then fault.raise(fault.USAGE, "%s: a figure is a .png, .svg or .pdf file", path) end
   local w, h = size(figure)
-  if figure.text then w, h = 720, 420 end
+  if figure.text then w, h = 980, 440 end
   local head = terminal(w, h) .. "\nset output " .. quoted(path)
   run(figure.text and text_script(figure, head) or figures.script(figure, head))
   if not native.stat(path) then fault.raise(fault.RUNTIME, "%s was not written", path) end

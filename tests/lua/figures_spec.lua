@@ -90,7 +90,7 @@ describe("figures", function()
     assert.matches("no figure 'fig7' %(there are fig8, fig9%)", message { results = path, figure = "fig7" })
     assert.matches("no such file", message { results = dir .. "/none" })
     assert.matches("%-%-to gif", message { results = path, to = "gif" })
-    assert.matches("no figures", message { results = dir })
+    assert.matches("no figures", message { results = temp_dir() })
     assert.matches("%.png, %.svg or %.pdf", (function()
       local _, e = pcall(figures.draw, sample(), dir .. "/a.gif")
       return e.message

@@ -146,8 +146,8 @@ local function cut(text, n) return utf8.len(text) > n and text:sub(1, utf8.offse
 
 --- Figure 6: all laws of one experiment in one table, kept in a file of its own.
 local function write_ledger_figure(self, store, records)
-  local lines = { string.format("%-34s %-20s %s", "law", "paper", "here") }
-  for _, row in ipairs(experiment.rows(records)) do lines[#lines + 1] = string.format("%-34s %-20s %s", cut(row[1], 34), cut(row[2], 20), cut(row[3], 66)) end
+  local lines = { string.format("%-42s %-30s %s", "law", "paper", "here") }
+  for _, row in ipairs(experiment.rows(records)) do lines[#lines + 1] = string.format("%-42s %-30s %s", cut(row[1], 42), cut(row[2], 30), cut(row[3], 100)) end
   local items = { { path = "/", attr = "format", value = "phrun figures" } }
   figures.add(items, { name = "fig6", title = "The laws, paper and here", text = table.concat(lines, "\n") .. "\n" })
   must(native.h5_write(store.dir .. "/ledger-figure.h5", items))

@@ -56,6 +56,7 @@ local function figure(v, norm, bound, twin, control)
   local tband, tmiddle = m.band("norm / ceiling", m.curve(norm, every, qs, quotient), 1)
   return { name = "fig1", title = "Conservation: norms stay below the port budget", panels = {
     { xlabel = "layer", ylabel = "norm of the state", logy = true, series = { cband, cmiddle, explicit, band, middle, ceiling } },
+    { xlabel = "layer", ylabel = "norm of the state", logy = true, series = { band, middle, ceiling } },
     { xlabel = "layer", ylabel = "norm / ceiling", logy = true, series = { tband, tmiddle } } } }
 end
 
