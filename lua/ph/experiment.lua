@@ -109,20 +109,44 @@ function Experiment:limited(f, ...)
   error(problem, 0)
 end
 
---- Value of f(cell), remembered for cells that differ only in axes f does not read. what: "task" or "model ..."
-function Experiment:call(what, f, cell, finish)
-  local memo = self.memo[what] or {}
-  self.memo[what] = memo
-  for _, known in ipairs(memo) do
-    if known.text == cell:text(known.unread) then return known.value end
+--- Values of a function of the cell, remembered by the axes that it read: cells that differ in others share a value.
+local Memo = {}
+Memo.__index = Memo
+
+--- The remembered value for a cell, or nil. There are as many groups as sets of axes that were read: few.
+function Memo:find(cell)
+  for _, group in ipairs(self) do
+    local value = group.values[cell:text(group.unread)]
+    if value ~= nil then return value end
   end
-  local reads = {}
-  local value = self:limited(function(view) return finish(f(view)) end, cell:view(reads))
-  local unread = {}
+end
+
+function Memo:keep(cell, reads, value)
+  local unread, names = {}, {}
   for _, kv in ipairs(cell.values) do
-    if reads[kv.key] then self.read[kv.key] = true else unread[kv.key] = true end
+    if not reads[kv.key] then
+      unread[kv.key] = true
+      names[#names + 1] = kv.key
+    end
   end
-  memo[#memo + 1] = { text = cell:text(unread), unread = unread, value = value }
+  local key = table.concat(names, " ")
+  if not self[key] then
+    self[key] = { unread = unread, values = {} }
+    self[#self + 1] = self[key]
+  end
+  self[key].values[cell:text(unread)] = value
+end
+
+--- Value of finish(f(cell)). what: "task" or "model ...", one memory each.
+function Experiment:call(what, f, cell, finish)
+  local memo = self.memo[what] or setmetatable({}, Memo)
+  self.memo[what] = memo
+  local value = memo:find(cell)
+  if value ~= nil then return value end
+  local reads = {}
+  value = self:limited(function(view) return finish(f(view)) end, cell:view(reads))
+  for key in pairs(reads) do self.read[key] = true end
+  memo:keep(cell, reads, value)
   return value
 end
 
@@ -209,6 +233,8 @@ end
 local function check_rate(self)
   if not self.train.lr and not (self.select and self.select.lr) then
     report({ "train" }, "no learning rate: give lr to train, or { lr = { ... } } to select")
+  elseif self.train.lr and self.select and self.select.lr then
+    report({ "select" }, "lr is given twice, by train and by select; candidates belong to select alone")
   end
   local ok, problem = true, nil
   for _, candidate in ipairs(self:candidates()) do
@@ -223,6 +249,7 @@ function Experiment:check_models()
   for _, cell in ipairs(self:cells()) do
     local ok, problem = pcall(self.ir, self, cell)
     problem = tostring(problem)
+    if problem == "interrupted" then error(problem, 0) end
     good = good and ok
     if not ok and problem ~= kinds.stop and not told[problem] then
       told[problem] = true

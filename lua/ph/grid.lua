@@ -144,7 +144,6 @@ function Cell:view(reads)
     __index = function(_, k)
       local v = self.by_key[k]
       if v == nil then
-        reads[#reads + 1] = tostring(k)
         schema.fail("cell", "no axis '%s' in this cell%s; it has %s", tostring(k), suggest.hint(tostring(k), names), table.concat(names, ", "))
       end
       reads[k] = true
