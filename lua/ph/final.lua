@@ -3,6 +3,7 @@
 
 local native = require "ph.native"
 local curves = require "ph.curves"
+local job = require "ph.job"
 local json = require "ph.json"
 local results = require "ph.results"
 local runfile = require "ph.runfile"
@@ -29,16 +30,16 @@ end
 function final.trained_line(one, outcome)
   local d = outcome.diverged
   if d then
-    return string.format("diverged  %s  at step %d (epoch %d)%s, last finite loss %s", one.label, d.step, d.epoch, d.layer and ", layer " .. d.layer or "",
+    return string.format("diverged  %s  at step %d (epoch %d)%s, last finite loss %s", one.short, d.step, d.epoch, d.layer and ", layer " .. d.layer or "",
       d.last_loss and string.format("%.6g", d.last_loss) or "none")
   end
-  return string.format("trained   %s  %d epochs (%s), best %s at epoch %s, %s", one.label, outcome.epochs, outcome.ended_by or "end", best_value(one, outcome),
-    tostring(outcome.best_epoch or "-"), tables.duration(outcome.seconds))
+  return string.format("trained   %s  %s%d epochs in %s, best %s at epoch %s", one.short, outcome.ended_by == "patience" and "stopped early, " or "", outcome.epochs,
+    tables.duration(outcome.seconds), best_value(one, outcome), tostring(outcome.best_epoch or "-"))
 end
 
 --- One line for the chosen run of a cell.
-function final.done_line(record)
-  local m, parts = record.metrics, { string.format("%-8s  %s  %d epochs in %s", record.status, record.label, record.epochs, tables.duration(record.seconds)) }
+function final.done_line(record, short)
+  local m, parts = record.metrics, { string.format("%-8s  %s  %d epochs in %s", record.status, short, record.epochs, tables.duration(record.seconds)) }
   if m["val.accuracy"] then parts[#parts + 1] = string.format("val %.2f%%", 100 * m["val.accuracy"]) end
   if m["test.accuracy"] then parts[#parts + 1] = string.format("test %.2f%%", 100 * m["test.accuracy"])
   elseif m["test.loss"] then parts[#parts + 1] = string.format("test loss %.5g", m["test.loss"]) end
@@ -60,38 +61,19 @@ local function chosen_records(store, cells)
   return out, open
 end
 
---- Axes whose value is not the same in all records.
-local function varying(records)
-  local first, out = {}, {}
-  for _, record in ipairs(records) do
-    for key, value in record.label:gmatch "([%w_.]+)=(%S+)" do
-      if first[key] and first[key] ~= value then out[key] = true end
-      first[key] = first[key] or value
-    end
-  end
-  return out
-end
-
---- What tells a record from the others: "ph", or "ph depth=30" when more than the family differs.
-local function title_of(record, axes)
-  local parts = {}
-  for key, value in record.label:gmatch "([%w_.]+)=(%S+)" do
-    if axes[key] then parts[#parts + 1] = key == "family" and value or key .. "=" .. value end
-  end
-  return #parts > 0 and table.concat(parts, " ") or record.label
-end
-
 local function curve_of(store, record, axes)
   local run = runfile.open(results.run_path(store.dir, record.run))
   if not run then return nil end
   local history = run.file:tensor "/history"
   local rows = history:shape()[1] > 0 and history:totable() or {}
   run.file:close()
-  return { title = title_of(record, axes), columns = run.columns, rows = rows }
+  return { title = job.short_label(record.label, axes), columns = run.columns, rows = rows }
 end
 
 local function print_picture(store, experiment, records, changed)
-  local list, axes = {}, varying(records)
+  local list, labels = {}, {}
+  for i, record in ipairs(records) do labels[i] = record.label end
+  local axes = job.varying(labels)
   for i = 1, math.min(#records, 48) do list[#list + 1] = curve_of(store, records[i], axes) end
   list = curves.pick(list)
   if #list == 0 then return end

@@ -5,7 +5,7 @@
 --
 --   cell  { label, values (plain table), jobs }
 --   job   { run, label, cell_label, cell, select, seed, ir, text, parts, protocol, by, mode, classifies, measures, weight,
---           task_text, train_text, measure_text, source, spec, spec_hash, lock, load() -> data, problem (nil, or why it can not run) }
+--           short (label for people), task_text, train_text, measure_text, source, spec, spec_hash, lock, load() -> data, problem (nil, or why it can not run) }
 
 local native = require "ph.native"
 local canon = require "ph.canon"
@@ -147,6 +147,39 @@ function Maker:job(shared, candidate)
   return one
 end
 
+--- Axes whose value is not the same in all labels, as a set.
+function job.varying(labels)
+  local first, out = {}, {}
+  for _, label in ipairs(labels) do
+    for key, value in label:gmatch "([%w_.]+)=(%S+)" do
+      if first[key] and first[key] ~= value then out[key] = true end
+      first[key] = first[key] or value
+    end
+  end
+  return out
+end
+
+--- What tells a label from the others: "ph" or "ph depth=30 lr=0.001"; the whole label when nothing does.
+function job.short_label(label, axes)
+  local parts = {}
+  for key, value in label:gmatch "([%w_.]+)=(%S+)" do
+    if axes[key] then parts[#parts + 1] = key == "family" and value or key .. "=" .. value end
+  end
+  return #parts > 0 and table.concat(parts, " ") or label
+end
+
+local function name_shortly(cells)
+  local labels = {}
+  for _, cell in ipairs(cells) do
+    for _, one in ipairs(cell.jobs) do labels[#labels + 1] = one.label end
+  end
+  local axes = job.varying(labels)
+  for _, cell in ipairs(cells) do
+    for _, one in ipairs(cell.jobs) do one.short = job.short_label(one.label, axes) end
+  end
+  return cells
+end
+
 --- All cells of an experiment in order. Under a lock (experiment.lock) the runs are others than without.
 function job.cells(experiment)
   local maker = setmetatable({ experiment = experiment, cache = {}, measures = measure_names(experiment), spec_hash = job.spec_hash(experiment), lock = experiment.lock }, Maker)
@@ -157,7 +190,7 @@ function job.cells(experiment)
     cells[i] = { label = shared.cell_label, values = shared.cell, jobs = {} }
     for k, candidate in ipairs(experiment:candidates()) do cells[i].jobs[k] = maker:job(shared, candidate) end
   end
-  return cells
+  return name_shortly(cells)
 end
 
 return job

@@ -172,7 +172,7 @@ local function epoch_note(one, message)
   local at = {}
   for i, name in ipairs(message.columns) do at[name] = message.row[i] end
   local value = at["val.accuracy"] and string.format("val %.1f%%", 100 * at["val.accuracy"]) or string.format("val loss %.4g", at["val.loss"])
-  return string.format("%s  epoch %d/%d  %s", one.label, at.epoch, one.protocol.epochs, value)
+  return string.format("%s  epoch %d/%d  %s", one.short, at.epoch, one.protocol.epochs, value)
 end
 
 --- Messages of a unit at work.
@@ -185,11 +185,11 @@ function Session:receive(unit, message)
     self.progress:advance(0, 0, epoch_note(one, message))
   elseif message.kind == "resumed" then
     self:append { event = "resumed", run = one.run, label = one.label, epoch = message.epoch, step = message.step }
-    self:note(string.format("%s goes on in epoch %d, after step %d", one.label, message.epoch, message.step))
+    self:note(string.format("%s goes on in epoch %d, after step %d", one.short, message.epoch, message.step))
     self.progress:drop(message.epochs * one.weight)
     unit.worked = (unit.worked or 0) + message.epochs
   elseif message.kind == "note" then
-    self:note(one.label .. ": " .. message.text, true)
+    self:note(one.short .. ": " .. message.text, true)
   end
 end
 
@@ -226,7 +226,7 @@ function Session:finished(unit, outcome)
     if not ok then fault.raise(fault.RUNTIME, "%s", problem) end
     native.remove(results.checkpoint_path(self.store.dir, record.run))
     final.print_record(record)
-    if record.chosen then self:note(final.done_line(record)) end
+    if record.chosen then self:note(final.done_line(record, self.short[record.run])) end
     if closed.confusion and closed.images then self.confusions[#self.confusions + 1] = { label = record.label, table = closed.confusion } end
     self.closed = self.closed + 1
   end
@@ -288,8 +288,16 @@ local function head_line(store, experiment, session, args)
     args.threads == 1 and "" or "s", store.dir)
 end
 
+local function short_labels(cells)
+  local out = {}
+  for _, cell in ipairs(cells) do
+    for _, one in ipairs(cell.jobs) do out[one.run] = one.short end
+  end
+  return out
+end
+
 local function execute(store, experiment, cells, args)
-  local session = setmetatable({ store = store, cells = cells, failures = 0, closed = 0, confusions = {}, keep_going = args.keep_going }, Session)
+  local session = setmetatable({ store = store, cells = cells, short = short_labels(cells), failures = 0, closed = 0, confusions = {}, keep_going = args.keep_going }, Session)
   session:plan()
   if #session.queue + #session.ready > 0 then
     session:append(opened_event(experiment, cells, args))

@@ -213,7 +213,7 @@ class Failing(harness.Case):
             self.assertGreater(r["step"], 0)
             self.assertIsInstance(r["last_loss"], float)
             self.assertFalse(r["chosen"])
-        self.assertRegex(done.stderr, r"(?m)^diverged  family=ph .*at step \d+ \(epoch \d+\).*last finite loss")
+        self.assertRegex(done.stderr, r"(?m)^diverged  ph .*at step \d+ \(epoch \d+\).*last finite loss")
         self.assertEqual(self.phrun("verify", "r").returncode, 0)
         self.assertIn("already done: it diverged", self.phrun("d.lua", "--out", "r", "-n").stdout)
 
