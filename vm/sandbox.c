@@ -16,7 +16,7 @@
 #include "bind.h"
 #include "host.h"
 
-enum { STRIDE = 1000, REFUSALS = 200, STUCK_SECONDS = 20, WHERE = 160 };
+enum { STRIDE = 1000, REFUSALS = 200, STUCK_SECONDS = 10, WHERE = 160 };
 #define NEVER_GIVEN ((size_t)1 << 46)
 
 /* ---- the limits in force ---- */
