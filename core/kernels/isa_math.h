@@ -26,14 +26,16 @@
 #define PH_TANH_MAX 22.0
 #define PH_PHI_MAX 39.0
 /* expm1(r) = r + r^2 (1/2 + r/6 + ...), |r| <= ln 2 / 2 */
-static const real exp_coef[] = {1.0 / 6227020800.0, 1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0, 1.0 / 362880.0, 1.0 / 40320.0,
-                                1.0 / 5040.0, 1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5};
+static const real exp_coef[] = {1.0 / 6227020800.0, 1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0,
+                                1.0 / 362880.0,     1.0 / 40320.0,     1.0 / 5040.0,     1.0 / 720.0,
+                                1.0 / 120.0,        1.0 / 24.0,        1.0 / 6.0,        0.5};
 static const real phi_coef[] = {
-  -9.653425420228504669e-10, 7.269545479026689456e-11, 1.39240239935017101e-8, 1.457859334703645972e-8, -7.63808205349045035e-8,
-  -1.542632053677107395e-7, 2.636824857640762506e-7, 1.019804851813517266e-6, -6.251321040478680193e-7, -5.918892731763236447e-6,
-  7.150055959216098661e-7, 3.514418115776097273e-5, -1.907866531661357434e-6, -2.310948183193762113e-4, 1.333442540190491162e-4,
-  1.630818441890359596e-3, -3.479692362242533344e-3, -7.540188965593059021e-3, 6.039657489069946413e-2, -1.865218579596941633e-1,
-  3.871374007422188786e-1, -6.078966419718917589e-1, 7.552851304157514799e-1};
+    -9.653425420228504669e-10, 7.269545479026689456e-11, 1.39240239935017101e-8,  1.457859334703645972e-8,
+    -7.63808205349045035e-8,   -1.542632053677107395e-7, 2.636824857640762506e-7, 1.019804851813517266e-6,
+    -6.251321040478680193e-7,  -5.918892731763236447e-6, 7.150055959216098661e-7, 3.514418115776097273e-5,
+    -1.907866531661357434e-6,  -2.310948183193762113e-4, 1.333442540190491162e-4, 1.630818441890359596e-3,
+    -3.479692362242533344e-3,  -7.540188965593059021e-3, 6.039657489069946413e-2, -1.865218579596941633e-1,
+    3.871374007422188786e-1,   -6.078966419718917589e-1, 7.552851304157514799e-1};
 #define PH_ATANH_TERMS 16
 #else
 #define PH_MANT 23
@@ -45,25 +47,24 @@ static const real phi_coef[] = {
 #define PH_EXP_HI 89.0f
 #define PH_TANH_MAX 9.02f
 #define PH_PHI_MAX 15.0f
-static const real exp_coef[] = {1.9875691500e-4f, 1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f};
-static const real phi_coef[] = {-1.255583856e-4f, 1.889965194e-4f, 1.566881688e-3f, -3.520972824e-3f, -7.525402418e-3f,
-                                6.040618551e-2f, -1.865233068e-1f, 3.871366831e-1f, -6.078965941e-1f, 7.552851386e-1f};
+static const real exp_coef[] = {1.9875691500e-4f, 1.3981999507e-3f, 8.3334519073e-3f,
+                                4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f};
+static const real phi_coef[] = {-1.255583856e-4f, 1.889965194e-4f,  1.566881688e-3f, -3.520972824e-3f, -7.525402418e-3f,
+                                6.040618551e-2f,  -1.865233068e-1f, 3.871366831e-1f, -6.078965941e-1f, 7.552851386e-1f};
 #define PH_ATANH_TERMS 7
 #endif
 #define PH_LOG2E ((real)1.44269504088896340736)
 #define PH_COUNT(a) ((int)(sizeof(a) / sizeof((a)[0])))
 
 /* Polynomial with the highest coefficient first (n a constant). */
-PH_INL vec horner(const real *c, const int n, vec x)
-{
+PH_INL vec horner(const real *c, const int n, vec x) {
   vec p = bc(c[0]);
   PH_UNROLL for (int i = 1; i < n; i++) p = vfma(p, x, bc(c[i]));
   return p;
 }
 
 /* y = n ln 2 + r: returns expm1(r), and n as an integer-valued number. */
-PH_INL vec expm1_reduced(vec y, vec *n)
-{
+PH_INL vec expm1_reduced(vec y, vec *n) {
   const vec t = vfma(y, bc(PH_LOG2E), bc(PH_SHIFT)) - PH_SHIFT;
   const vec r = vfma(t, bc(-PH_LN2_LO), vfma(t, bc(-PH_LN2_HI), y));
   *n = t;
@@ -76,8 +77,7 @@ PH_INL ivec vint_half(vec t) { return (ivec)vfma(t, bc((real)0.5), bc(PH_SHIFT))
 
 PH_INL vec pow2(ivec n) { return (vec)((n + PH_BIAS) << PH_MANT); }
 
-PH_INL vec vexp(vec y)
-{
+PH_INL vec vexp(vec y) {
   vec t;
   y = vsel(y > bc(PH_EXP_HI), bc(PH_EXP_HI), y);
   y = vsel(y < bc(PH_EXP_LO), bc(PH_EXP_LO), y);
@@ -86,8 +86,7 @@ PH_INL vec vexp(vec y)
   return vmul((p + (real)1) * pow2(half), pow2(n - half));
 }
 
-PH_INL vec vtanh(vec x)
-{
+PH_INL vec vtanh(vec x) {
   const ivec sign = (ivec)x & (ivec)bc((real)-0.0);
   vec a = vabs(x), t;
   a = vsel(a > bc(PH_TANH_MAX), bc(PH_TANH_MAX), a);
@@ -96,15 +95,13 @@ PH_INL vec vtanh(vec x)
   return (vec)((ivec)(e / (e + (real)2)) | sign);
 }
 
-PH_INL vec vsigmoid(vec x)
-{
+PH_INL vec vsigmoid(vec x) {
   const vec t = vexp(-vabs(x));
   return vsel(x < bc(0), t, bc(1)) / (t + (real)1);
 }
 
 /* ln(1 + t), 0 <= t <= 1 */
-PH_INL vec vlog1p_unit(vec t)
-{
+PH_INL vec vlog1p_unit(vec t) {
   const vec f = t / (t + (real)2), s = f * f;
   vec q = bc((real)1 / (2 * PH_ATANH_TERMS + 1));
   PH_UNROLL for (int k = PH_ATANH_TERMS - 1; k > 0; k--) q = vfma(q, s, bc((real)1 / (real)(2 * k + 1)));
@@ -112,15 +109,13 @@ PH_INL vec vlog1p_unit(vec t)
   return vfma(f2 * s, q, f2);
 }
 
-PH_INL vec vsoftplus(vec x)
-{
+PH_INL vec vsoftplus(vec x) {
   const vec plus = vsel(x < bc(0), bc(0), x);
   return plus + vlog1p_unit(vexp(-vabs(x)));
 }
 
 /* What rounding took from a^2: a a - h with h = a a rounded. */
-PH_INL vec square_error(vec a, vec h)
-{
+PH_INL vec square_error(vec a, vec h) {
 #if PH_FUSED
   return vfma(a, a, -h);
 #else
@@ -130,8 +125,7 @@ PH_INL vec square_error(vec a, vec h)
 }
 
 /* Phi(x), and e^(-x^2/2) for the density. */
-PH_INL vec vphi(vec x, vec *bell)
-{
+PH_INL vec vphi(vec x, vec *bell) {
   vec a = vabs(x);
   a = vsel(a > bc(PH_PHI_MAX), bc(PH_PHI_MAX), a);
   const vec h = a * a, e = vexp(h * (real)-0.5);
@@ -142,13 +136,13 @@ PH_INL vec vphi(vec x, vec *bell)
 }
 
 /* ln s for finite s > 0 in double (infinity and NaN pass): mantissa in [sqrt 1/2, sqrt 2), then 2 atanh((m-1)/(m+1)). */
-PH_INL double log_double(double s)
-{
+PH_INL double log_double(double s) {
   union {
     double d;
     int64_t i;
   } u = {.d = s};
-  if (!(s < INFINITY)) return s;
+  if (!(s < INFINITY))
+    return s;
   const int64_t e = (u.i - 0x3fe6a09e667f3bcd) >> 52;
   u.i -= e * ((int64_t)1 << 52);
   const double f = (u.d - 1) / (u.d + 1), q = f * f;

@@ -54,6 +54,8 @@
 #else
 #define PH_UNROLL _Pragma("GCC unroll 32")
 #endif
+/* i from 0 to n - 1, n a constant, unrolled */
+#define PH_EACH(i, n) PH_UNROLL for (int i = 0; i < (n); i++)
 
 typedef PH_REAL real;
 #if PH_DOUBLE
@@ -74,8 +76,7 @@ PH_INL vec bc(real x) { return x - (vec){0}; }
 PH_INL ivec ibc(ireal x) { return x - (ivec){0}; }
 
 /* a*b + c */
-PH_INL vec vfma(vec a, vec b, vec c)
-{
+PH_INL vec vfma(vec a, vec b, vec c) {
 #if PH_VB == 64 && PH_DOUBLE
   return (vec)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
 #elif PH_VB == 64
@@ -97,8 +98,7 @@ PH_INL vec vfma(vec a, vec b, vec c)
 PH_INL vec vmul(vec a, vec b) { return vfma(a, b, bc((real)-0.0)); }
 
 /* a*b + c of single numbers. */
-PH_INL double dfma(double a, double b, double c)
-{
+PH_INL double dfma(double a, double b, double c) {
 #if PH_FUSED
   return __builtin_fma(a, b, c);
 #else
@@ -106,8 +106,7 @@ PH_INL double dfma(double a, double b, double c)
 #endif
 }
 
-PH_INL vec vsqrt(vec a)
-{
+PH_INL vec vsqrt(vec a) {
 #if PH_VB == 64 && PH_DOUBLE
   return (vec)_mm512_sqrt_pd((__m512d)a);
 #elif PH_VB == 64
@@ -118,7 +117,7 @@ PH_INL vec vsqrt(vec a)
   return (vec)_mm256_sqrt_ps((__m256)a);
 #else
   vec r;
-  PH_UNROLL for (int i = 0; i < PH_LANES; i++) r[i] = (real)__builtin_sqrt(a[i]);
+  PH_EACH(i, PH_LANES) r[i] = (real)__builtin_sqrt(a[i]);
   return r;
 #endif
 }
@@ -129,10 +128,9 @@ PH_INL vec vabs(vec a) { return (vec)((ivec)a & ~(ivec)bc((real)-0.0)); }
 /* Larger of two; b where the comparison is unordered. */
 PH_INL vec vmax(vec a, vec b) { return vsel(a > b, a, b); }
 
-PH_INL ivec lane_index(void)
-{
+PH_INL ivec lane_index(void) {
   ivec v;
-  PH_UNROLL for (int i = 0; i < PH_LANES; i++) v[i] = i;
+  PH_EACH(i, PH_LANES) v[i] = i;
   return v;
 }
 
@@ -140,8 +138,7 @@ PH_INL ivec lane_index(void)
 PH_INL ivec lanes_below(int64_t n) { return lane_index() < ibc((ireal)n); }
 
 /* The first n elements (0 <= n <= PH_LANES), the other lanes 0; touches only those n in memory. */
-PH_INL vec ld_part(const real *p, int64_t n)
-{
+PH_INL vec ld_part(const real *p, int64_t n) {
 #if PH_VB == 64 && PH_DOUBLE
   return (vec)_mm512_maskz_loadu_pd((__mmask8)((1u << n) - 1), p);
 #elif PH_VB == 64
@@ -152,13 +149,13 @@ PH_INL vec ld_part(const real *p, int64_t n)
   return (vec)_mm256_maskload_ps(p, (__m256i)lanes_below(n));
 #else
   vec v = {0};
-  for (int i = 0; i < n; i++) v[i] = p[i];
+  for (int i = 0; i < n; i++)
+    v[i] = p[i];
   return v;
 #endif
 }
 
-PH_INL void st_part(real *p, vec v, int64_t n)
-{
+PH_INL void st_part(real *p, vec v, int64_t n) {
 #if PH_VB == 64 && PH_DOUBLE
   _mm512_mask_storeu_pd(p, (__mmask8)((1u << n) - 1), (__m512d)v);
 #elif PH_VB == 64
@@ -168,22 +165,24 @@ PH_INL void st_part(real *p, vec v, int64_t n)
 #elif PH_VB == 32
   _mm256_maskstore_ps(p, (__m256i)lanes_below(n), (__m256)v);
 #else
-  for (int i = 0; i < n; i++) p[i] = v[i];
+  for (int i = 0; i < n; i++)
+    p[i] = v[i];
 #endif
 }
 
 /* n elements where n is PH_LANES (a constant: a plain access) or fewer. */
 PH_INL vec ldn(const real *p, int64_t n) { return n == PH_LANES ? ld(p) : ld_part(p, n); }
-PH_INL void stn(real *p, vec v, int64_t n)
-{
-  if (n == PH_LANES) st(p, v);
-  else st_part(p, v, n);
+PH_INL void stn(real *p, vec v, int64_t n) {
+  if (n == PH_LANES)
+    st(p, v);
+  else
+    st_part(p, v, n);
 }
 
 /* Rows without gaps are one long row. */
-PH_INL void join_rows(int64_t *rows, int64_t *cols, int gaps)
-{
-  if (gaps || *rows < 2) return;
+PH_INL void join_rows(int64_t *rows, int64_t *cols, int gaps) {
+  if (gaps || *rows < 2)
+    return;
   *cols *= *rows;
   *rows = 1;
 }

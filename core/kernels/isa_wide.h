@@ -8,45 +8,39 @@
 
 #include "kernels/isa_vec.h"
 
-enum { PH_PARTS = 64 / PH_VB, PH_WIDE = 64 / (int)sizeof(real), PH_DLANES = PH_VB / 8 };
+enum { PH_PARTS = 64 / PH_VB, PH_WIDE = 64 / (int)sizeof(real) };
 
 typedef struct wide {
   vec p[PH_PARTS];
 } wide;
 
-#define EACH_PART PH_UNROLL for (int i_ = 0; i_ < PH_PARTS; i_++)
+#define EACH_PART PH_EACH(i_, PH_PARTS)
 
-PH_INL wide wide_bc(real x)
-{
+PH_INL wide wide_bc(real x) {
   wide w;
   EACH_PART w.p[i_] = bc(x);
   return w;
 }
 
 /* Elements part*PH_LANES.. of a group of which n (<= PH_WIDE) exist. */
-PH_INL int64_t part_len(int part, int64_t n)
-{
+PH_INL int64_t part_len(int part, int64_t n) {
   const int64_t left = n - (int64_t)part * PH_LANES;
   return left < 0 ? 0 : left > PH_LANES ? PH_LANES : left;
 }
 
 /* n elements, the other lanes 0. With n = PH_WIDE as a constant this is a plain load. */
-PH_INL wide wide_ld(const real *p, int64_t n)
-{
+PH_INL wide wide_ld(const real *p, int64_t n) {
   wide w;
   EACH_PART w.p[i_] = ldn(p + i_ * PH_LANES, part_len(i_, n));
   return w;
 }
 
-PH_INL void wide_st(real *p, wide w, int64_t n)
-{
-  EACH_PART stn(p + i_ * PH_LANES, w.p[i_], part_len(i_, n));
-}
+PH_INL void wide_st(real *p, wide w, int64_t n) { EACH_PART stn(p + i_ * PH_LANES, w.p[i_], part_len(i_, n)); }
 
 /* Lanes >= n become 0. */
-PH_INL wide wide_keep(wide w, int64_t n)
-{
-  if (n == PH_WIDE) return w;
+PH_INL wide wide_keep(wide w, int64_t n) {
+  if (n == PH_WIDE)
+    return w;
   EACH_PART w.p[i_] = (vec)((ivec)w.p[i_] & lanes_below(part_len(i_, n)));
   return w;
 }
@@ -68,8 +62,7 @@ typedef real half_vec __attribute__((vector_size(32)));
 #endif
 
 /* The tree: 64 bytes to 32 to 16 by adding the upper half to the lower, then the last 2 or 4 numbers the same way. */
-PH_INL real wide_sum(wide w)
-{
+PH_INL real wide_sum(wide w) {
 #if PH_VB == 64
   const half_vec h = __builtin_shufflevector(w.p[0], w.p[0], PH_LO4) + __builtin_shufflevector(w.p[0], w.p[0], PH_HI4);
   const quarter_vec q = __builtin_shufflevector(h, h, PH_LO2) + __builtin_shufflevector(h, h, PH_HI2);
@@ -87,13 +80,11 @@ PH_INL real wide_sum(wide w)
 }
 
 /* Sum of squares of n elements times `scale`, in double: element j goes to partial sum j mod 8. */
-PH_INL double sum_squares(int64_t n, const real *x, double scale)
-{
+PH_INL double sum_squares(int64_t n, const real *x, double scale) {
   double s[8] = {0};
   int64_t j = 0;
   for (; j + 8 <= n; j += 8)
-    PH_UNROLL for (int i = 0; i < 8; i++)
-    {
+    PH_EACH(i, 8) {
       const double v = (double)x[j + i] * scale;
       s[i] = dfma(v, v, s[i]);
     }
@@ -102,7 +93,8 @@ PH_INL double sum_squares(int64_t n, const real *x, double scale)
     s[i] = dfma(v, v, s[i]);
   }
   for (int h = 4; h > 0; h /= 2)
-    for (int i = 0; i < h; i++) s[i] += s[i + h];
+    for (int i = 0; i < h; i++)
+      s[i] += s[i + h];
   return s[0];
 }
 

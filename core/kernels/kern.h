@@ -19,7 +19,13 @@
 
 /* Elementwise activations. Forward y = f(x); backward gx (+)= gy * f'(.), from x and y. */
 typedef enum ph_act {
-  PH_ACT_TANH, PH_ACT_RELU, PH_ACT_GELU, PH_ACT_SIGMOID, PH_ACT_SOFTPLUS, PH_ACT_SILU, PH_ACT_COUNT
+  PH_ACT_TANH,
+  PH_ACT_RELU,
+  PH_ACT_GELU,
+  PH_ACT_SIGMOID,
+  PH_ACT_SOFTPLUS,
+  PH_ACT_SILU,
+  PH_ACT_COUNT
 } ph_act;
 
 typedef struct ph_adam {
@@ -50,7 +56,8 @@ typedef struct ph_kern {
   void (*axpby)(int64_t rows, int64_t cols, double a, const void *x, int64_t ldx, double b, const void *y, int64_t ldy,
                 void *z, int64_t ldz);
   /* z (+)= x .* y */
-  void (*mul)(int64_t rows, int64_t cols, const void *x, int64_t ldx, const void *y, int64_t ldy, void *z, int64_t ldz, int acc);
+  void (*mul)(int64_t rows, int64_t cols, const void *x, int64_t ldx, const void *y, int64_t ldy, void *z, int64_t ldz,
+              int acc);
   /* out (cols) (+)= sum over rows of x, rows in order. */
   void (*colsum)(int64_t rows, int64_t cols, const void *x, int64_t ldx, void *out, int acc);
   /* y = x + v for every row; v (cols). y may equal x. */
@@ -58,20 +65,21 @@ typedef struct ph_kern {
 
   /* LayerNorm over the cols features of each row, biased variance, rs = 1/sqrt(var + eps) (laws.md 7):
    * y = gamma .* xh + beta, xh = (x - mean) rs. stat (rows, 2) receives mean, rs. */
-  void (*layernorm)(int64_t rows, int64_t cols, double eps, const void *x, int64_t ldx, const void *gamma, const void *beta,
-                    void *y, int64_t ldy, void *stat);
+  void (*layernorm)(int64_t rows, int64_t cols, double eps, const void *x, int64_t ldx, const void *gamma,
+                    const void *beta, void *y, int64_t ldy, void *stat);
   /* gx (+)= rs (q - mean q - xh mean(q xh)), q = gamma .* gy; ggamma (+)= sum gy .* xh; gbeta (+)= sum gy (each may be NULL).
    * gx may equal gy unless acc_x. */
   void (*layernorm_bwd)(int64_t rows, int64_t cols, const void *x, int64_t ldx, const void *gamma, const void *stat,
-                        const void *gy, int64_t ldg, void *gx, int64_t ldgx, int acc_x, void *ggamma, void *gbeta, int acc_p);
+                        const void *gy, int64_t ldg, void *gx, int64_t ldgx, int acc_x, void *ggamma, void *gbeta,
+                        int acc_p);
 
   /* Rows of logits, labels in [0, cols). loss[r] = ln sum exp - logit of the label, hit[r] = 1 when the label is the first
    * largest logit; g (may be NULL) = scale * (softmax - onehot). loss is double. A label outside the range: assert. */
-  void (*softmax_ce)(int64_t rows, int64_t cols, const void *x, int64_t ldx, const int32_t *label, double scale, double *loss,
-                     int32_t *hit, void *g, int64_t ldg);
+  void (*softmax_ce)(int64_t rows, int64_t cols, const void *x, int64_t ldx, const int32_t *label, double scale,
+                     double *loss, int32_t *hit, void *g, int64_t ldg);
   /* loss[r] = mean over cols of (x - t)^2; g (may be NULL) = scale * 2 (x - t)/cols. */
-  void (*mse)(int64_t rows, int64_t cols, const void *x, int64_t ldx, const void *t, int64_t ldt, double scale, double *loss,
-              void *g, int64_t ldg);
+  void (*mse)(int64_t rows, int64_t cols, const void *x, int64_t ldx, const void *t, int64_t ldt, double scale,
+              double *loss, void *g, int64_t ldg);
 
   /* out[r] (double) = Euclidean norm of row r, scaled so that it neither overflows nor underflows early; NaN stays NaN. */
   void (*rownorm)(int64_t rows, int64_t cols, const void *x, int64_t ldx, double *out);

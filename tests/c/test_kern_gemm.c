@@ -2,19 +2,19 @@
 #include "kern_trial.h"
 
 /* tiles: 0 A (or A^T as stored), 1 B, 2 D, 3 bias, 4 C; flag: 1 transposed, 2 D, 4 bias, 8 D is C */
-static void run_gemm(const ph_kern *k, trial *q)
-{
+static void run_gemm(const ph_kern *k, trial *q) {
   const tile *A = &q->v[0], *B = &q->v[1], *D = q->flag & 8 ? &q->v[4] : &q->v[2], *C = &q->v[4];
   const int64_t ra = q->flag & 1 ? 1 : A->ld, ca = q->flag & 1 ? A->ld : 1;
-  k->gemm(q->m, q->n, q->k, A->at, ra, ca, B->at, B->ld, q->flag & 10 ? D->at : NULL, D->ld, q->flag & 4 ? q->v[3].at : NULL, C->at,
-          C->ld);
+  k->gemm(q->m, q->n, q->k, A->at, ra, ca, B->at, B->ld, q->flag & 10 ? D->at : NULL, D->ld,
+          q->flag & 4 ? q->v[3].at : NULL, C->at, C->ld);
 }
 
-static void try_gemm(ph_dtype type, int64_t m, int64_t n, int64_t k, int flag)
-{
+static void try_gemm(ph_dtype type, int64_t m, int64_t n, int64_t k, int flag) {
   trial q = {.type = type, .m = m, .n = n, .k = k, .flag = flag};
-  if (flag & 1) tile_new(&q, 0, k, m, 3);
-  else tile_new(&q, 0, m, k, 5);
+  if (flag & 1)
+    tile_new(&q, 0, k, m, 3);
+  else
+    tile_new(&q, 0, m, k, 5);
   tile_new(&q, 1, k, n, 1);
   tile_new(&q, 2, m, n, 7);
   tile_new(&q, 3, 1, n, 0);
@@ -23,33 +23,32 @@ static void try_gemm(ph_dtype type, int64_t m, int64_t n, int64_t k, int flag)
   trial_run("gemm", run_gemm, &q, 1u << 4, trial_eps(type) * (double)(k + 2), 0);
 }
 
-static void gemm_all_sizes(void **state)
-{
+static void gemm_all_sizes(void **state) {
   (void)state;
   EACH_TYPE(type) EACH_SIZE(m) EACH_SIZE(n) EACH_SIZE(k) try_gemm(type, m, n, k, (m + 3 * n + 5 * k) % 16);
 }
 
-static void gemm_all_flags(void **state)
-{
+static void gemm_all_flags(void **state) {
   (void)state;
-  static const int sizes[][3] = {{5, 40, 9}, {64, 32, 32}, {31, 96, 16}, {128, 64, 33}, {13, 128, 64}, {50, 11, 100}, {97, 30, 20}};
+  static const int sizes[][3] = {{5, 40, 9},    {64, 32, 32},  {31, 96, 16}, {128, 64, 33},
+                                 {13, 128, 64}, {50, 11, 100}, {97, 30, 20}};
   EACH_TYPE(type)
   for (int i = 0; i < PH_COUNT(sizes); i++)
-    for (int flag = 0; flag < 16; flag++) try_gemm(type, sizes[i][0], sizes[i][1], sizes[i][2], flag);
+    for (int flag = 0; flag < 16; flag++)
+      try_gemm(type, sizes[i][0], sizes[i][1], sizes[i][2], flag);
 }
 
 /* Every height of a block of rows, every number of vectors. */
-static void gemm_all_blocks(void **state)
-{
+static void gemm_all_blocks(void **state) {
   (void)state;
   EACH_TYPE(type)
   for (int m = 1; m <= 34; m++)
-    for (int n = 1; n <= 84; n += 3) try_gemm(type, m, n, 3, (m + n) % 16);
+    for (int n = 1; n <= 84; n += 3)
+      try_gemm(type, m, n, 3, (m + n) % 16);
 }
 
 /* The order of the sum is part of the contract: ((D + bias) + a0 b0) + a1 b1. */
-static void gemm_adds_in_order(void **state)
-{
+static void gemm_adds_in_order(void **state) {
   (void)state;
   const float A[3] = {1, 1, 1}, B[3] = {-0x1p24f, 1, 1}, D = 0x1p24f, bias = 1;
   float C = 0;
@@ -58,8 +57,7 @@ static void gemm_adds_in_order(void **state)
   assert_true(C == 2);
 }
 
-static void gemm_passes_nan_on(void **state)
-{
+static void gemm_passes_nan_on(void **state) {
   (void)state;
   trial q = {.type = PH_F32, .m = 17, .n = 33, .k = 7};
   tile_new(&q, 0, 17, 7, 0);
@@ -72,13 +70,13 @@ static void gemm_passes_nan_on(void **state)
   trial_run("gemm", run_gemm, &q, 1u << 4, 1e-5, 0);
 }
 
-static void run_transpose(const ph_kern *k, trial *q) { k->transpose(q->m, q->n, q->v[0].at, q->v[0].ld, q->v[1].at, q->v[1].ld); }
+static void run_transpose(const ph_kern *k, trial *q) {
+  k->transpose(q->m, q->n, q->v[0].at, q->v[0].ld, q->v[1].at, q->v[1].ld);
+}
 
-static void transpose_all_sizes(void **state)
-{
+static void transpose_all_sizes(void **state) {
   (void)state;
-  EACH_TYPE(type) EACH_SIZE(m) EACH_SIZE(n)
-  {
+  EACH_TYPE(type) EACH_SIZE(m) EACH_SIZE(n) {
     trial q = {.type = type, .m = m, .n = n};
     tile_new(&q, 0, m, n, 3);
     tile_new(&q, 1, n, m, 2);
@@ -86,13 +84,13 @@ static void transpose_all_sizes(void **state)
   }
 }
 
-static void run_skew(const ph_kern *k, trial *q) { k->skew(q->k, q->m, q->v[0].at, q->v[0].ld, q->v[1].at, q->v[1].ld); }
+static void run_skew(const ph_kern *k, trial *q) {
+  k->skew(q->k, q->m, q->v[0].at, q->v[0].ld, q->v[1].at, q->v[1].ld);
+}
 
-static void skew_all_sizes(void **state)
-{
+static void skew_all_sizes(void **state) {
   (void)state;
-  EACH_TYPE(type) EACH_SIZE(d) for (int count = 0; count < 4; count++)
-  {
+  EACH_TYPE(type) EACH_SIZE(d) for (int count = 0; count < 4; count++) {
     trial q = {.type = type, .m = d, .k = count};
     tile_new(&q, 0, count, (int64_t)d * d, 3);
     tile_new(&q, 1, count, (int64_t)d * d, 11);
@@ -100,11 +98,10 @@ static void skew_all_sizes(void **state)
   }
 }
 
-int main(void)
-{
+int main(void) {
   const struct CMUnitTest tests[] = {
-    PH_TEST(gemm_all_sizes),     PH_TEST(gemm_all_flags),      PH_TEST(gemm_all_blocks), PH_TEST(gemm_adds_in_order),
-    PH_TEST(gemm_passes_nan_on), PH_TEST(transpose_all_sizes), PH_TEST(skew_all_sizes),
+      PH_TEST(gemm_all_sizes),     PH_TEST(gemm_all_flags),      PH_TEST(gemm_all_blocks), PH_TEST(gemm_adds_in_order),
+      PH_TEST(gemm_passes_nan_on), PH_TEST(transpose_all_sizes), PH_TEST(skew_all_sizes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,18 +11,17 @@ static long double t_silu(long double x) { return x * t_sigmoid(x); }
 static long double t_gelu(long double x) { return x * erfcl(-x / sqrtl(2)) / 2; }
 
 /* Distance in units in the last place of a float32 or float64 near `want`; denormals count in their fixed unit. */
-static double ulps(ph_dtype type, long double want, double got)
-{
+static double ulps(ph_dtype type, long double want, double got) {
   int e;
-  if (isnan(got)) return INFINITY;
+  if (isnan(got))
+    return INFINITY;
   frexpl(want, &e);
   e = type == PH_F64 ? (e - 53 < -1074 ? -1074 : e - 53) : (e - 24 < -149 ? -149 : e - 24);
   return (double)fabsl(ldexpl((long double)got - want, -e));
 }
 
 /* Worst error over a chunk of arguments. */
-static double chunk_worst(const ph_kern *k, ph_act f, truth *t, const void *x, void *y, int n)
-{
+static double chunk_worst(const ph_kern *k, ph_act f, truth *t, const void *x, void *y, int n) {
   double worst = 0;
   k->act(f, 1, n, x, n, y, n);
   for (int i = 0; i < n; i++) {
@@ -33,8 +32,7 @@ static double chunk_worst(const ph_kern *k, ph_act f, truth *t, const void *x, v
 }
 
 /* Every `stride`-th float32 pattern up to `top`, both signs: all magnitudes, denormals too. */
-static double sweep_f32(const ph_kern *k, ph_act f, truth *t, float top, uint32_t stride)
-{
+static double sweep_f32(const ph_kern *k, ph_act f, truth *t, float top, uint32_t stride) {
   float x[CHUNK], y[CHUNK];
   double worst = 0;
   uint32_t end;
@@ -53,8 +51,7 @@ static double sweep_f32(const ph_kern *k, ph_act f, truth *t, float top, uint32_
 }
 
 /* Random float64 of magnitude 2^-40 .. top, uniform in the logarithm and uniform, both signs. */
-static double sweep_f64(const ph_kern *k, ph_act f, truth *t, double top, int chunks)
-{
+static double sweep_f64(const ph_kern *k, ph_act f, truth *t, double top, int chunks) {
   double x[CHUNK], y[CHUNK], worst = 0;
   for (int c = 0; c < chunks; c++) {
     for (int i = 0; i < CHUNK; i++) {
@@ -67,8 +64,7 @@ static double sweep_f64(const ph_kern *k, ph_act f, truth *t, double top, int ch
   return worst;
 }
 
-static void functions_are_accurate(void **state)
-{
+static void functions_are_accurate(void **state) {
   (void)state;
   static const char *const names[] = {"portable", "avx2", "avx512", "neon"};
   /* The documented bounds of isa_math.h; silu and gelu add a product, and end where their second factor is denormal. */
@@ -79,16 +75,17 @@ static void functions_are_accurate(void **state)
     float top32;
     double top64, ulp32, ulp64;
   } rows[] = {
-    {"tanh", PH_ACT_TANH, tanhl, 1e30f, 40, 2.5, 2.5},
-    {"sigmoid", PH_ACT_SIGMOID, t_sigmoid, 110, 760, 3, 3},
-    {"softplus", PH_ACT_SOFTPLUS, t_softplus, 1e30f, 760, 3.5, 3.5},
-    {"silu", PH_ACT_SILU, t_silu, 87, 708, 4, 4},
-    {"gelu", PH_ACT_GELU, t_gelu, 12.9f, 37, 6, 6},
+      {"tanh", PH_ACT_TANH, tanhl, 1e30f, 40, 2.5, 2.5},
+      {"sigmoid", PH_ACT_SIGMOID, t_sigmoid, 110, 760, 3, 3},
+      {"softplus", PH_ACT_SOFTPLUS, t_softplus, 1e30f, 760, 3.5, 3.5},
+      {"silu", PH_ACT_SILU, t_silu, 87, 708, 4, 4},
+      {"gelu", PH_ACT_GELU, t_gelu, 12.9f, 37, 6, 6},
   };
   for (int i = 0; i < PH_COUNT(rows); i++)
     for (int t = 0; t < PH_COUNT(names); t++) {
       const ph_kern *k32 = ph_kern_find(PH_F32, names[t]), *k64 = ph_kern_find(PH_F64, names[t]);
-      if (!k32) continue;
+      if (!k32)
+        continue;
       const double e32 = sweep_f32(k32, rows[i].f, rows[i].t, rows[i].top32, 10007);
       const double e64 = sweep_f64(k64, rows[i].f, rows[i].t, rows[i].top64, 100);
       print_message("%-9s %-8s worst error %.2f ulp float32, %.2f ulp float64\n", rows[i].name, names[t], e32, e64);
@@ -98,8 +95,7 @@ static void functions_are_accurate(void **state)
 }
 
 /* |tanh| <= 1 for every argument, odd, monotone enough to be exactly 1 at the end: the port bound rests on it. */
-static void tanh_is_bounded_and_odd(void **state)
-{
+static void tanh_is_bounded_and_odd(void **state) {
   (void)state;
   const ph_kern *k = ph_kern_get(PH_F32);
   float x[CHUNK], y[CHUNK];
@@ -110,7 +106,8 @@ static void tanh_is_bounded_and_odd(void **state)
     }
     k->act(PH_ACT_TANH, 1, CHUNK, x, CHUNK, y, CHUNK);
     for (int i = 0; i < CHUNK; i += 2) {
-      if (isnan(x[i])) continue;
+      if (isnan(x[i]))
+        continue;
       assert_true(y[i] <= 1 && y[i] == -y[i + 1]);
       assert_true(x[i] < 9.1f || y[i] == 1);
     }
@@ -121,8 +118,7 @@ static void tanh_is_bounded_and_odd(void **state)
 }
 
 /* The logarithm in the loss, through two logits: ln(1 + e^-x). */
-static void loss_logarithm_is_accurate(void **state)
-{
+static void loss_logarithm_is_accurate(void **state) {
   (void)state;
   const ph_kern *k = ph_kern_get(PH_F64);
   const int32_t label = 0;
@@ -131,16 +127,16 @@ static void loss_logarithm_is_accurate(void **state)
     double loss;
     int32_t hit;
     k->softmax_ce(1, 2, logits, 2, &label, 1, &loss, &hit, NULL, 0);
-    ph_near((double)logl(1 + expl(-(long double)x)), loss, 3e-16, 4e-16, "rounding of 1 + e and two ulp of the logarithm");
+    ph_near((double)logl(1 + expl(-(long double)x)), loss, 3e-16, 4e-16,
+            "rounding of 1 + e and two ulp of the logarithm");
   }
 }
 
-int main(void)
-{
+int main(void) {
   const struct CMUnitTest tests[] = {
-    PH_TEST(functions_are_accurate),
-    PH_TEST(tanh_is_bounded_and_odd),
-    PH_TEST(loss_logarithm_is_accurate),
+      PH_TEST(functions_are_accurate),
+      PH_TEST(tanh_is_bounded_and_odd),
+      PH_TEST(loss_logarithm_is_accurate),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

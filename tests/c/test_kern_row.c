@@ -2,16 +2,13 @@
 #include "kern_trial.h"
 
 /* tiles: 0 x, 1 gamma, 2 beta, 3 y, 4 stat */
-static void run_layernorm(const ph_kern *k, trial *q)
-{
+static void run_layernorm(const ph_kern *k, trial *q) {
   k->layernorm(q->m, q->n, q->a, q->v[0].at, q->v[0].ld, q->v[1].at, q->v[2].at, q->v[3].at, q->v[3].ld, q->v[4].at);
 }
 
-static void layernorm_all_sizes(void **state)
-{
+static void layernorm_all_sizes(void **state) {
   (void)state;
-  EACH_TYPE(type) EACH_SIZE(m) EACH_SIZE(n)
-  {
+  EACH_TYPE(type) EACH_SIZE(m) EACH_SIZE(n) {
     trial q = {.type = type, .m = m, .n = n, .a = 1e-5};
     tile_new(&q, 0, m, n, n % 3);
     tile_new(&q, 1, 1, n, 0);
@@ -19,23 +16,21 @@ static void layernorm_all_sizes(void **state)
     tile_new(&q, 3, m, n, m % 3);
     tile_new(&q, 4, n ? m : 0, 2, 0);
     /* two features of one row may lie close together: 1/std up to 1/sqrt(eps) = 316 multiplies the rounding of x - mean */
-    trial_run("layernorm", run_layernorm, &q, 8 | 16, 16 * trial_eps(type) * (n == 2 ? 3000 : 1), (n == 2 ? 3000 : 16) * trial_eps(type));
+    trial_run("layernorm", run_layernorm, &q, 8 | 16, 16 * trial_eps(type) * (n == 2 ? 3000 : 1),
+              (n == 2 ? 3000 : 16) * trial_eps(type));
   }
 }
 
 /* tiles: 0 x, 1 gamma, 2 stat, 3 gy, 4 gx, 5 ggamma, 6 gbeta; flag 1: gx is gy, 2: acc_x; flag2 1: acc_p, 2: no ggamma, 4: no gbeta */
-static void run_layernorm_bwd(const ph_kern *k, trial *q)
-{
+static void run_layernorm_bwd(const ph_kern *k, trial *q) {
   tile *gx = q->flag & 1 ? &q->v[3] : &q->v[4];
-  k->layernorm_bwd(q->m, q->n, q->v[0].at, q->v[0].ld, q->v[1].at, q->v[2].at, q->v[3].at, q->v[3].ld, gx->at, gx->ld, q->flag == 2,
-                   q->flag2 & 2 ? NULL : q->v[5].at, q->flag2 & 4 ? NULL : q->v[6].at, q->flag2 & 1);
+  k->layernorm_bwd(q->m, q->n, q->v[0].at, q->v[0].ld, q->v[1].at, q->v[2].at, q->v[3].at, q->v[3].ld, gx->at, gx->ld,
+                   q->flag == 2, q->flag2 & 2 ? NULL : q->v[5].at, q->flag2 & 4 ? NULL : q->v[6].at, q->flag2 & 1);
 }
 
-static void layernorm_bwd_all_sizes(void **state)
-{
+static void layernorm_bwd_all_sizes(void **state) {
   (void)state;
-  EACH_TYPE(type) EACH_SIZE(m) EACH_SIZE(n) for (int c = 0; c < 6; c++)
-  {
+  EACH_TYPE(type) EACH_SIZE(m) EACH_SIZE(n) for (int c = 0; c < 6; c++) {
     trial q = {.type = type, .m = m, .n = n, .flag = c % 3, .flag2 = (m + n + c) % 8};
     tile_new(&q, 0, m, n, n % 3);
     tile_new(&q, 1, 1, n, 0);
@@ -44,17 +39,16 @@ static void layernorm_bwd_all_sizes(void **state)
     tile_new(&q, 4, m, n, m % 3);
     tile_new(&q, 5, 1, n, 0);
     tile_new(&q, 6, 1, n, 0);
-    trial_run("layernorm_bwd", run_layernorm_bwd, &q, (q.flag & 1 ? 8u : 16u) | (q.flag2 & 2 ? 0u : 32u) | (q.flag2 & 4 ? 0u : 64u),
-              trial_eps(type) * (16 + m), 4 * trial_eps(type));
+    trial_run("layernorm_bwd", run_layernorm_bwd, &q,
+              (q.flag & 1 ? 8u : 16u) | (q.flag2 & 2 ? 0u : 32u) | (q.flag2 & 4 ? 0u : 64u), trial_eps(type) * (16 + m),
+              4 * trial_eps(type));
   }
 }
 
 /* A constant row: finite, and its gradient is finite. */
-static void layernorm_of_a_constant_row(void **state)
-{
+static void layernorm_of_a_constant_row(void **state) {
   (void)state;
-  EACH_TYPE(type)
-  {
+  EACH_TYPE(type) {
     const ph_kern *k = ph_kern_get(type);
     double x[40], g[40], b[40], y[40], stat[4], gx[40];
     for (int i = 0; i < 33; i++) {
@@ -72,8 +66,7 @@ static void layernorm_of_a_constant_row(void **state)
 }
 
 /* tiles: 0 x, 1 g (or t), 2 losses and 3 hits as elements of the trial */
-static void run_softmax(const ph_kern *k, trial *q)
-{
+static void run_softmax(const ph_kern *k, trial *q) {
   double loss[80] = {0};
   int32_t hit[80] = {0};
   k->softmax_ce(q->m, q->n, q->v[0].at, q->v[0].ld, q->label, q->a, loss, hit, q->flag ? q->v[1].at : NULL, q->v[1].ld);
@@ -83,35 +76,35 @@ static void run_softmax(const ph_kern *k, trial *q)
   }
 }
 
-static void softmax_all_sizes(void **state)
-{
+static void softmax_all_sizes(void **state) {
   (void)state;
-  EACH_TYPE(type) EACH_SIZE(m) EACH_SIZE(n) for (int g = 0; g < 2; g++)
-  {
+  EACH_TYPE(type) EACH_SIZE(m) EACH_SIZE(n) for (int g = 0; g < 2; g++) {
     int32_t label[80];
-    for (int r = 0; r < 80; r++) label[r] = n ? (r * 7 + 3) % n : 0;
+    for (int r = 0; r < 80; r++)
+      label[r] = n ? (r * 7 + 3) % n : 0;
     trial q = {.type = type, .m = m, .n = n, .flag = g, .a = 1.0 / 3, .label = label};
     tile_new(&q, 0, m, n, n % 3);
     tile_new(&q, 1, m, n, m % 3);
     tile_new(&q, 2, m, 1, 0);
     tile_new(&q, 3, m, 1, 0);
     for (int64_t i = 0; i < m; i++)
-      for (int64_t j = 0; j < n; j++) tile_set(&q, 0, i, j, 20 * tile_get(&q, 0, i, j));
-    for (int64_t j = 0; m > 1 && j < n; j++) tile_set(&q, 0, 1, j, 3); /* all equal: only label 0 is a hit */
+      for (int64_t j = 0; j < n; j++)
+        tile_set(&q, 0, i, j, 20 * tile_get(&q, 0, i, j));
+    for (int64_t j = 0; m > 1 && j < n; j++)
+      tile_set(&q, 0, 1, j, 3); /* all equal: only label 0 is a hit */
     trial_run("softmax_ce", run_softmax, &q, g && n ? 2 | 4 | 8 : 4 | 8, 8 * trial_eps(type), 8 * trial_eps(type));
   }
 }
 
-static void softmax_beyond_the_range(void **state)
-{
+static void softmax_beyond_the_range(void **state) {
   (void)state;
-  EACH_TYPE(type)
-  {
+  EACH_TYPE(type) {
     const ph_kern *k = ph_kern_get(type);
     double x[4], g[4], loss[1];
     const int32_t label = 1;
     int32_t hit;
-    for (int i = 0; i < 3; i++) set_elem(type, x, i, i == 1 ? 3e4 : -3e4);
+    for (int i = 0; i < 3; i++)
+      set_elem(type, x, i, i == 1 ? 3e4 : -3e4);
     k->softmax_ce(1, 3, x, 3, &label, 1, loss, &hit, g, 3);
     assert_true(loss[0] == 0 && hit == 1 && elem(type, g, 1) == 0);
     set_elem(type, x, 2, NAN);
@@ -123,38 +116,36 @@ static void softmax_beyond_the_range(void **state)
   }
 }
 
-static void run_mse(const ph_kern *k, trial *q)
-{
+static void run_mse(const ph_kern *k, trial *q) {
   double loss[80] = {0};
-  k->mse(q->m, q->n, q->v[0].at, q->v[0].ld, q->v[1].at, q->v[1].ld, q->a, loss, q->flag ? q->v[2].at : NULL, q->v[2].ld);
-  for (int r = 0; r < q->m; r++) tile_set(q, 3, r, 0, loss[r]);
+  k->mse(q->m, q->n, q->v[0].at, q->v[0].ld, q->v[1].at, q->v[1].ld, q->a, loss, q->flag ? q->v[2].at : NULL,
+         q->v[2].ld);
+  for (int r = 0; r < q->m; r++)
+    tile_set(q, 3, r, 0, loss[r]);
 }
 
-static void mse_all_sizes(void **state)
-{
+static void mse_all_sizes(void **state) {
   (void)state;
-  EACH_TYPE(type) EACH_SIZE(m) EACH_SIZE(n) for (int g = 0; g < 2; g++)
-  {
+  EACH_TYPE(type) EACH_SIZE(m) EACH_SIZE(n) for (int g = 0; g < 2; g++) {
     trial q = {.type = type, .m = m, .n = n, .flag = g, .a = 0.3};
-    for (int i = 0; i < 3; i++) tile_new(&q, i, m, n, (m + i) % 3);
+    for (int i = 0; i < 3; i++)
+      tile_new(&q, i, m, n, (m + i) % 3);
     tile_new(&q, 3, m, 1, 0);
     trial_run("mse", run_mse, &q, g ? 4 | 8 : 8, trial_eps(type), 16 * trial_eps(type));
   }
 }
 
-static void run_norms(const ph_kern *k, trial *q)
-{
+static void run_norms(const ph_kern *k, trial *q) {
   double out[80] = {0};
   k->rownorm(q->m, q->n, q->v[0].at, q->v[0].ld, out);
-  for (int r = 0; r < q->m; r++) tile_set(q, 1, r, 0, out[r]);
+  for (int r = 0; r < q->m; r++)
+    tile_set(q, 1, r, 0, out[r]);
   tile_set(q, 2, 0, 0, k->sumsq(q->n, q->v[0].at));
 }
 
-static void norms_all_sizes(void **state)
-{
+static void norms_all_sizes(void **state) {
   (void)state;
-  EACH_TYPE(type) EACH_SIZE(m) EACH_SIZE(n)
-  {
+  EACH_TYPE(type) EACH_SIZE(m) EACH_SIZE(n) {
     trial q = {.type = type, .m = m, .n = m ? n : 0};
     tile_new(&q, 0, m, n, 2);
     tile_new(&q, 1, m, 1, 0);
@@ -164,8 +155,7 @@ static void norms_all_sizes(void **state)
 }
 
 /* (3, 4) times any power of two has norm 5 times it, to the ends of the range. */
-static void rownorm_is_scaled(void **state)
-{
+static void rownorm_is_scaled(void **state) {
   (void)state;
   const ph_kern *k32 = ph_kern_get(PH_F32), *k64 = ph_kern_get(PH_F64);
   double out;
@@ -188,41 +178,49 @@ static void rownorm_is_scaled(void **state)
   assert_true(out == 0);
 }
 
-static void run_adam(const ph_kern *k, trial *q)
-{
-  ph_adam o = {.lr = 0.01, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = q->flag ? 0.1 : 0, .c1 = 1 / 0.1, .c2 = 1 / 0.001};
+static void run_adam(const ph_kern *k, trial *q) {
+  ph_adam o = {.lr = 0.01,
+               .beta1 = 0.9,
+               .beta2 = 0.999,
+               .eps = 1e-8,
+               .weight_decay = q->flag ? 0.1 : 0,
+               .c1 = 1 / 0.1,
+               .c2 = 1 / 0.001};
   k->adam(q->n, q->v[0].at, q->v[1].at, q->v[2].at, q->v[3].at, &o);
 }
 
-static void run_sgd(const ph_kern *k, trial *q) { k->sgd(q->n, q->v[0].at, q->v[1].at, q->v[2].at, 0.1, 0.9, q->flag ? 0.01 : 0); }
+static void run_sgd(const ph_kern *k, trial *q) {
+  k->sgd(q->n, q->v[0].at, q->v[1].at, q->v[2].at, 0.1, 0.9, q->flag ? 0.01 : 0);
+}
 
-static void optimizers_all_sizes(void **state)
-{
+static void optimizers_all_sizes(void **state) {
   (void)state;
-  EACH_TYPE(type) EACH_SIZE(n) for (int decay = 0; decay < 2; decay++)
-  {
+  EACH_TYPE(type) EACH_SIZE(n) for (int decay = 0; decay < 2; decay++) {
     trial q = {.type = type, .m = 1, .n = n, .flag = decay};
-    for (int i = 0; i < 4; i++) tile_new(&q, i, 1, n, 0);
-    for (int64_t j = 0; j < n; j++) tile_set(&q, 3, 0, j, fabs(tile_get(&q, 3, 0, j)));
+    for (int i = 0; i < 4; i++)
+      tile_new(&q, i, 1, n, 0);
+    for (int64_t j = 0; j < n; j++)
+      tile_set(&q, 3, 0, j, fabs(tile_get(&q, 3, 0, j)));
     trial_run("adam", run_adam, &q, 1 | 4 | 8, 4 * trial_eps(type), 4 * trial_eps(type));
     trial p = {.type = type, .m = 1, .n = n, .flag = decay};
-    for (int i = 0; i < 3; i++) tile_new(&p, i, 1, n, 0);
+    for (int i = 0; i < 3; i++)
+      tile_new(&p, i, 1, n, 0);
     trial_run("sgd", run_sgd, &p, 1 | 4, 4 * trial_eps(type), 0);
   }
 }
 
-static void nonfinite_is_found(void **state)
-{
+static void nonfinite_is_found(void **state) {
   (void)state;
   static const char *const names[] = {"portable", "avx2", "avx512", "neon"};
   enum { N = 9000 };
   double *x = ph_mem_new(N, sizeof(double));
   for (int t = 0; t < PH_COUNT(names); t++)
-    EACH_TYPE(type)
-    {
+    EACH_TYPE(type) {
       const ph_kern *k = ph_kern_find(type, names[t]);
-      if (!k) continue;
-      for (int i = 0; i < N; i++) set_elem(type, x, i, i % 2 ? 3e38 : -1e-40);
+      if (!k)
+        continue;
+      for (int i = 0; i < N; i++)
+        set_elem(type, x, i, i % 2 ? 3e38 : -1e-40);
       assert_int_equal(-1, k->first_nonfinite(N, x));
       assert_int_equal(-1, k->first_nonfinite(0, x));
       for (int i = N - 1; i >= 0; i -= 1 + i / 50) {
@@ -235,13 +233,12 @@ static void nonfinite_is_found(void **state)
   ph_mem_free(x);
 }
 
-int main(void)
-{
+int main(void) {
   const struct CMUnitTest tests[] = {
-    PH_TEST(layernorm_all_sizes),   PH_TEST(layernorm_bwd_all_sizes),  PH_TEST(layernorm_of_a_constant_row),
-    PH_TEST(softmax_all_sizes),     PH_TEST(softmax_beyond_the_range), PH_TEST(mse_all_sizes),
-    PH_TEST(norms_all_sizes),       PH_TEST(rownorm_is_scaled),        PH_TEST(optimizers_all_sizes),
-    PH_TEST(nonfinite_is_found),
+      PH_TEST(layernorm_all_sizes), PH_TEST(layernorm_bwd_all_sizes),  PH_TEST(layernorm_of_a_constant_row),
+      PH_TEST(softmax_all_sizes),   PH_TEST(softmax_beyond_the_range), PH_TEST(mse_all_sizes),
+      PH_TEST(norms_all_sizes),     PH_TEST(rownorm_is_scaled),        PH_TEST(optimizers_all_sizes),
+      PH_TEST(nonfinite_is_found),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

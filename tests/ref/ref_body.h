@@ -13,28 +13,27 @@ static big get(const void *p, int64_t i) { return ((const real *)p)[i]; }
 static void put(void *p, int64_t i, big v) { ((real *)p)[i] = (real)v; }
 static void put_or_add(void *p, int64_t i, big v, int acc) { put(p, i, acc ? get(p, i) + v : v); }
 
-static void REF(gemm)(int64_t m, int64_t n, int64_t k, const void *A, int64_t ra, int64_t ca, const void *B, int64_t ldb,
-                      const void *D, int64_t ldd, const void *bias, void *C, int64_t ldc)
-{
+static void REF(gemm)(int64_t m, int64_t n, int64_t k, const void *A, int64_t ra, int64_t ca, const void *B,
+                      int64_t ldb, const void *D, int64_t ldd, const void *bias, void *C, int64_t ldc) {
   for (int64_t i = 0; i < m; i++)
     for (int64_t j = 0; j < n; j++) {
       big s = (D ? get(D, i * ldd + j) : 0) + (bias ? get(bias, j) : 0);
-      for (int64_t p = 0; p < k; p++) s += get(A, i * ra + p * ca) * get(B, p * ldb + j);
+      for (int64_t p = 0; p < k; p++)
+        s += get(A, i * ra + p * ca) * get(B, p * ldb + j);
       put(C, i * ldc + j, s);
     }
 }
 
-static void REF(transpose)(int64_t m, int64_t n, const void *A, int64_t lda, void *B, int64_t ldb)
-{
+static void REF(transpose)(int64_t m, int64_t n, const void *A, int64_t lda, void *B, int64_t ldb) {
   for (int64_t i = 0; i < m; i++)
-    for (int64_t j = 0; j < n; j++) put(B, j * ldb + i, get(A, i * lda + j));
+    for (int64_t j = 0; j < n; j++)
+      put(B, j * ldb + i, get(A, i * lda + j));
 }
 
 static big sigmoid(big x) { return 1 / (1 + expl(-x)); }
 static big normal(big x) { return erfcl(-x / sqrtl(2)) / 2; }
 
-static big act_value(ph_act f, big x)
-{
+static big act_value(ph_act f, big x) {
   switch (f) {
   case PH_ACT_TANH: return tanhl(x);
   case PH_ACT_RELU: return x <= 0 ? 0 : x;
@@ -46,8 +45,7 @@ static big act_value(ph_act f, big x)
   }
 }
 
-static big act_slope(ph_act f, big x, big y)
-{
+static big act_slope(ph_act f, big x, big y) {
   switch (f) {
   case PH_ACT_TANH: return 1 - y * y;
   case PH_ACT_RELU: return y <= 0 ? 0 : 1;
@@ -59,15 +57,14 @@ static big act_slope(ph_act f, big x, big y)
   }
 }
 
-static void REF(act)(ph_act f, int64_t rows, int64_t cols, const void *x, int64_t ldx, void *y, int64_t ldy)
-{
+static void REF(act)(ph_act f, int64_t rows, int64_t cols, const void *x, int64_t ldx, void *y, int64_t ldy) {
   for (int64_t r = 0; r < rows; r++)
-    for (int64_t j = 0; j < cols; j++) put(y, r * ldy + j, act_value(f, get(x, r * ldx + j)));
+    for (int64_t j = 0; j < cols; j++)
+      put(y, r * ldy + j, act_value(f, get(x, r * ldx + j)));
 }
 
 static void REF(act_bwd)(ph_act f, int64_t rows, int64_t cols, const void *x, int64_t ldx, const void *y, int64_t ldy,
-                         const void *gy, int64_t ldg, void *gx, int64_t ldgx, int acc)
-{
+                         const void *gy, int64_t ldg, void *gx, int64_t ldgx, int acc) {
   for (int64_t r = 0; r < rows; r++)
     for (int64_t j = 0; j < cols; j++) {
       const big s = act_slope(f, x ? get(x, r * ldx + j) : 0, y ? get(y, r * ldy + j) : 0);
@@ -75,60 +72,64 @@ static void REF(act_bwd)(ph_act f, int64_t rows, int64_t cols, const void *x, in
     }
 }
 
-static void REF(axpby)(int64_t rows, int64_t cols, double a, const void *x, int64_t ldx, double b, const void *y, int64_t ldy,
-                       void *z, int64_t ldz)
-{
+static void REF(axpby)(int64_t rows, int64_t cols, double a, const void *x, int64_t ldx, double b, const void *y,
+                       int64_t ldy, void *z, int64_t ldz) {
   for (int64_t r = 0; r < rows; r++)
     for (int64_t j = 0; j < cols; j++)
       put(z, r * ldz + j, (real)a * get(x, r * ldx + j) + (y ? (real)b * get(y, r * ldy + j) : 0));
 }
 
-static void REF(mul)(int64_t rows, int64_t cols, const void *x, int64_t ldx, const void *y, int64_t ldy, void *z, int64_t ldz, int acc)
-{
+static void REF(mul)(int64_t rows, int64_t cols, const void *x, int64_t ldx, const void *y, int64_t ldy, void *z,
+                     int64_t ldz, int acc) {
   for (int64_t r = 0; r < rows; r++)
-    for (int64_t j = 0; j < cols; j++) put_or_add(z, r * ldz + j, get(x, r * ldx + j) * get(y, r * ldy + j), acc);
+    for (int64_t j = 0; j < cols; j++)
+      put_or_add(z, r * ldz + j, get(x, r * ldx + j) * get(y, r * ldy + j), acc);
 }
 
-static void REF(colsum)(int64_t rows, int64_t cols, const void *x, int64_t ldx, void *out, int acc)
-{
+static void REF(colsum)(int64_t rows, int64_t cols, const void *x, int64_t ldx, void *out, int acc) {
   for (int64_t j = 0; j < cols; j++) {
     big s = 0;
-    for (int64_t r = 0; r < rows; r++) s += get(x, r * ldx + j);
+    for (int64_t r = 0; r < rows; r++)
+      s += get(x, r * ldx + j);
     put_or_add(out, j, s, acc);
   }
 }
 
-static void REF(add_row)(int64_t rows, int64_t cols, const void *x, int64_t ldx, const void *v, void *y, int64_t ldy)
-{
+static void REF(add_row)(int64_t rows, int64_t cols, const void *x, int64_t ldx, const void *v, void *y, int64_t ldy) {
   for (int64_t r = 0; r < rows; r++)
-    for (int64_t j = 0; j < cols; j++) put(y, r * ldy + j, get(x, r * ldx + j) + get(v, j));
+    for (int64_t j = 0; j < cols; j++)
+      put(y, r * ldy + j, get(x, r * ldx + j) + get(v, j));
 }
 
-static void REF(layernorm)(int64_t rows, int64_t cols, double eps, const void *x, int64_t ldx, const void *gamma, const void *beta,
-                           void *y, int64_t ldy, void *stat)
-{
+static void REF(layernorm)(int64_t rows, int64_t cols, double eps, const void *x, int64_t ldx, const void *gamma,
+                           const void *beta, void *y, int64_t ldy, void *stat) {
   for (int64_t r = 0; r < rows && cols > 0; r++) {
     big mean = 0, var = 0;
-    for (int64_t j = 0; j < cols; j++) mean += get(x, r * ldx + j) / cols;
-    for (int64_t j = 0; j < cols; j++) var += (get(x, r * ldx + j) - mean) * (get(x, r * ldx + j) - mean) / cols;
+    for (int64_t j = 0; j < cols; j++)
+      mean += get(x, r * ldx + j) / cols;
+    for (int64_t j = 0; j < cols; j++)
+      var += (get(x, r * ldx + j) - mean) * (get(x, r * ldx + j) - mean) / cols;
     const big rs = 1 / sqrtl(var + (real)eps);
-    for (int64_t j = 0; j < cols; j++) put(y, r * ldy + j, get(gamma, j) * (get(x, r * ldx + j) - mean) * rs + get(beta, j));
+    for (int64_t j = 0; j < cols; j++)
+      put(y, r * ldy + j, get(gamma, j) * (get(x, r * ldx + j) - mean) * rs + get(beta, j));
     put(stat, 2 * r, mean);
     put(stat, 2 * r + 1, rs);
   }
 }
 
-static void REF(layernorm_bwd)(int64_t rows, int64_t cols, const void *x, int64_t ldx, const void *gamma, const void *stat,
-                               const void *gy, int64_t ldg, void *gx, int64_t ldgx, int acc_x, void *ggamma, void *gbeta, int acc_p)
-{
+static void REF(layernorm_bwd)(int64_t rows, int64_t cols, const void *x, int64_t ldx, const void *gamma,
+                               const void *stat, const void *gy, int64_t ldg, void *gx, int64_t ldgx, int acc_x,
+                               void *ggamma, void *gbeta, int acc_p) {
   for (int64_t j = 0; j < cols; j++) {
     big sg = 0, sb = 0;
     for (int64_t r = 0; r < rows; r++) {
       sg += get(gy, r * ldg + j) * (get(x, r * ldx + j) - get(stat, 2 * r)) * get(stat, 2 * r + 1);
       sb += get(gy, r * ldg + j);
     }
-    if (ggamma) put_or_add(ggamma, j, sg, acc_p);
-    if (gbeta) put_or_add(gbeta, j, sb, acc_p);
+    if (ggamma)
+      put_or_add(ggamma, j, sg, acc_p);
+    if (gbeta)
+      put_or_add(gbeta, j, sb, acc_p);
   }
   for (int64_t r = 0; r < rows; r++) {
     const big mean = get(stat, 2 * r), rs = get(stat, 2 * r + 1);
@@ -145,16 +146,17 @@ static void REF(layernorm_bwd)(int64_t rows, int64_t cols, const void *x, int64_
   }
 }
 
-static void REF(softmax_ce)(int64_t rows, int64_t cols, const void *x, int64_t ldx, const int32_t *label, double scale, double *loss,
-                            int32_t *hit, void *g, int64_t ldg)
-{
+static void REF(softmax_ce)(int64_t rows, int64_t cols, const void *x, int64_t ldx, const int32_t *label, double scale,
+                            double *loss, int32_t *hit, void *g, int64_t ldg) {
   for (int64_t r = 0; r < rows && cols > 0; r++) {
     int64_t top = 0;
     big sum = 0;
     for (int64_t j = 1; j < cols; j++)
-      if (get(x, r * ldx + j) > get(x, r * ldx + top)) top = j;
+      if (get(x, r * ldx + j) > get(x, r * ldx + top))
+        top = j;
     const big largest = get(x, r * ldx + top);
-    for (int64_t j = 0; j < cols; j++) sum += expl(get(x, r * ldx + j) - largest);
+    for (int64_t j = 0; j < cols; j++)
+      sum += expl(get(x, r * ldx + j) - largest);
     loss[r] = (double)(logl(sum) + largest - get(x, r * ldx + label[r]));
     hit[r] = sum == sum && top == label[r];
     for (int64_t j = 0; j < cols && g; j++)
@@ -162,52 +164,53 @@ static void REF(softmax_ce)(int64_t rows, int64_t cols, const void *x, int64_t l
   }
 }
 
-static void REF(mse)(int64_t rows, int64_t cols, const void *x, int64_t ldx, const void *t, int64_t ldt, double scale, double *loss,
-                     void *g, int64_t ldg)
-{
+static void REF(mse)(int64_t rows, int64_t cols, const void *x, int64_t ldx, const void *t, int64_t ldt, double scale,
+                     double *loss, void *g, int64_t ldg) {
   for (int64_t r = 0; r < rows && cols > 0; r++) {
     big s = 0;
     for (int64_t j = 0; j < cols; j++) {
       const big e = get(x, r * ldx + j) - get(t, r * ldt + j);
       s += e * e / cols;
-      if (g) put(g, r * ldg + j, scale * 2 * e / cols);
+      if (g)
+        put(g, r * ldg + j, scale * 2 * e / cols);
     }
     loss[r] = (double)s;
   }
 }
 
-static void REF(rownorm)(int64_t rows, int64_t cols, const void *x, int64_t ldx, double *out)
-{
+static void REF(rownorm)(int64_t rows, int64_t cols, const void *x, int64_t ldx, double *out) {
   for (int64_t r = 0; r < rows; r++) {
     big s = 0;
-    for (int64_t j = 0; j < cols; j++) s += get(x, r * ldx + j) * get(x, r * ldx + j);
+    for (int64_t j = 0; j < cols; j++)
+      s += get(x, r * ldx + j) * get(x, r * ldx + j);
     out[r] = (double)sqrtl(s);
   }
 }
 
 /* Gauss-Jordan with row pivoting on [a | x], both (d, d). */
-static void invert(int64_t d, big *a, big *x)
-{
+static void invert(int64_t d, big *a, big *x) {
   for (int64_t k = 0; k < d; k++) {
     int64_t best = k;
     for (int64_t i = k + 1; i < d; i++)
-      if (fabsl(a[i * d + k]) > fabsl(a[best * d + k])) best = i;
+      if (fabsl(a[i * d + k]) > fabsl(a[best * d + k]))
+        best = i;
     for (int64_t j = 0; j < d; j++) {
       const big u = a[k * d + j], v = x[k * d + j];
       a[k * d + j] = a[best * d + j], a[best * d + j] = u;
       x[k * d + j] = x[best * d + j], x[best * d + j] = v;
     }
     const big p = a[k * d + k];
-    for (int64_t j = 0; j < d; j++) a[k * d + j] /= p, x[k * d + j] /= p;
+    for (int64_t j = 0; j < d; j++)
+      a[k * d + j] /= p, x[k * d + j] /= p;
     for (int64_t i = 0; i < d; i++) {
       const big f = a[i * d + k];
-      for (int64_t j = 0; j < d && i != k; j++) a[i * d + j] -= f * a[k * d + j], x[i * d + j] -= f * x[k * d + j];
+      for (int64_t j = 0; j < d && i != k; j++)
+        a[i * d + j] -= f * a[k * d + j], x[i * d + j] -= f * x[k * d + j];
     }
   }
 }
 
-static void REF(inverse)(int64_t count, int64_t d, void *K, int64_t step, int refine, double *resid, void *scratch)
-{
+static void REF(inverse)(int64_t count, int64_t d, void *K, int64_t step, int refine, double *resid, void *scratch) {
   enum { MOST = 200 };
   static big a[MOST * MOST], x[MOST * MOST];
   (void)refine;
@@ -219,31 +222,32 @@ static void REF(inverse)(int64_t count, int64_t d, void *K, int64_t step, int re
       x[i] = i % (d + 1) == 0;
     }
     invert(d, a, x);
-    for (int64_t i = 0; i < d * d; i++) put(K, c * step + i, x[i]);
-    if (resid) resid[c] = 0;
+    for (int64_t i = 0; i < d * d; i++)
+      put(K, c * step + i, x[i]);
+    if (resid)
+      resid[c] = 0;
   }
 }
 
-static void REF(skew)(int64_t count, int64_t d, const void *A, int64_t stepa, void *S, int64_t steps)
-{
+static void REF(skew)(int64_t count, int64_t d, const void *A, int64_t stepa, void *S, int64_t steps) {
   for (int64_t c = 0; c < count; c++)
     for (int64_t i = 0; i < d; i++)
-      for (int64_t j = 0; j < d; j++) put(S, c * steps + i * d + j, get(A, c * stepa + i * d + j) - get(A, c * stepa + j * d + i));
+      for (int64_t j = 0; j < d; j++)
+        put(S, c * steps + i * d + j, get(A, c * stepa + i * d + j) - get(A, c * stepa + j * d + i));
 }
 
-static void REF(adam)(int64_t n, void *p, const void *g, void *m, void *v, const ph_adam *o)
-{
+static void REF(adam)(int64_t n, void *p, const void *g, void *m, void *v, const ph_adam *o) {
   for (int64_t i = 0; i < n; i++) {
     const big x = get(g, i), old = get(p, i);
-    const big m1 = o->beta1 * get(m, i) + (1 - (big)o->beta1) * x, v1 = o->beta2 * get(v, i) + (1 - (big)o->beta2) * x * x;
+    const big m1 = o->beta1 * get(m, i) + (1 - (big)o->beta1) * x,
+              v1 = o->beta2 * get(v, i) + (1 - (big)o->beta2) * x * x;
     put(m, i, m1);
     put(v, i, v1);
     put(p, i, old - o->lr * o->weight_decay * old - o->lr * (m1 * o->c1) / (sqrtl(v1 * o->c2) + o->eps));
   }
 }
 
-static void REF(sgd)(int64_t n, void *p, const void *g, void *v, double lr, double momentum, double weight_decay)
-{
+static void REF(sgd)(int64_t n, void *p, const void *g, void *v, double lr, double momentum, double weight_decay) {
   for (int64_t i = 0; i < n; i++) {
     const big v1 = momentum * get(v, i) + get(g, i) + weight_decay * get(p, i);
     put(v, i, v1);
@@ -251,25 +255,25 @@ static void REF(sgd)(int64_t n, void *p, const void *g, void *v, double lr, doub
   }
 }
 
-static int64_t REF(first_nonfinite)(int64_t n, const void *x)
-{
+static int64_t REF(first_nonfinite)(int64_t n, const void *x) {
   for (int64_t i = 0; i < n; i++)
-    if (!isfinite((double)get(x, i))) return i;
+    if (!isfinite((double)get(x, i)))
+      return i;
   return -1;
 }
 
-static double REF(sumsq)(int64_t n, const void *x)
-{
+static double REF(sumsq)(int64_t n, const void *x) {
   big s = 0;
-  for (int64_t i = 0; i < n; i++) s += get(x, i) * get(x, i);
+  for (int64_t i = 0; i < n; i++)
+    s += get(x, i) * get(x, i);
   return (double)s;
 }
 
-#define REF_TABLE(type)                                                                                                  \
-  {                                                                                                                      \
-    .name = "ref", .dtype = type, .lanes = 1, .gemm = REF(gemm), .transpose = REF(transpose), .act = REF(act),           \
-    .act_bwd = REF(act_bwd), .axpby = REF(axpby), .mul = REF(mul), .colsum = REF(colsum), .add_row = REF(add_row),       \
-    .layernorm = REF(layernorm), .layernorm_bwd = REF(layernorm_bwd), .softmax_ce = REF(softmax_ce), .mse = REF(mse),    \
-    .rownorm = REF(rownorm), .inverse = REF(inverse), .skew = REF(skew), .adam = REF(adam), .sgd = REF(sgd),             \
-    .first_nonfinite = REF(first_nonfinite), .sumsq = REF(sumsq)                                                         \
+#define REF_TABLE(type)                                                                                               \
+  {                                                                                                                   \
+    .name = "ref", .dtype = type, .lanes = 1, .gemm = REF(gemm), .transpose = REF(transpose), .act = REF(act),        \
+    .act_bwd = REF(act_bwd), .axpby = REF(axpby), .mul = REF(mul), .colsum = REF(colsum), .add_row = REF(add_row),    \
+    .layernorm = REF(layernorm), .layernorm_bwd = REF(layernorm_bwd), .softmax_ce = REF(softmax_ce), .mse = REF(mse), \
+    .rownorm = REF(rownorm), .inverse = REF(inverse), .skew = REF(skew), .adam = REF(adam), .sgd = REF(sgd),          \
+    .first_nonfinite = REF(first_nonfinite), .sumsq = REF(sumsq)                                                      \
   }
