@@ -1,0 +1,114 @@
+--- Certificates: bounds of a model read off its IR before anything runs, and again at given weights (docs/laws.md, 13).
+--
+-- Abstract interpretation: each op's gain rule carries bounds from the state to the result of a layer, split into the state channel (exactly
+-- linear) and the ports (the rest). Every bound is marked
+--   by construction    it holds at any weights
+--   at these weights   a true upper bound for these numbers, from exact norms (singular values), in exact arithmetic
+--   measured           seen on samples; says nothing about others
+--
+--   certify.of(ir_text)            -> certificate by construction
+--   certify.of(ir_text, weights)   -> also at these weights: weights["s2.A"] = tensor
+--   certify.report(certificate)    -> list of lines
+
+local native = require "ph.native"
+local report = require "ph.certify.report"
+local segment = require "ph.certify.segment"
+
+local certify = { report = report.lines }
+
+local one <const> = 1 + 1e-12 -- norms up to here count as 1: rounding of a product of orthogonal and damping matrices
+
+--- Tensors of layer t (1-based) of a segment, as f64 matrices.
+local function layer_weights(seg, index, weights, t)
+  local out = {}
+  for i, p in ipairs(seg.params) do
+    local name = string.format("s%d.%s", index, p.name)
+    local w = weights[name] or error(string.format("certify: there is no parameter '%s'", name), 0)
+    if #w:shape() == 3 then w = w:index(1, t) end
+    out[i] = w:cast("f64"):reshape { p.rows, p.cols }
+  end
+  return out
+end
+
+local function log(x) return x > 0 and math.log(x) or -math.huge end
+
+--- Facts of all layers at weights put together over the repeats of the segment.
+local function compose(layers, facts_first)
+  local c = { gain = 0.0, gain_log = 0.0, port = 0.0, factor_log = 0.0, added = 0.0, lip_log = 0.0, lip_most = 0.0, least_log = 0.0, channel = { 0.0, 0.0 }, low = 0.0, high = 0.0, meter = 0.0 }
+  for _, f in ipairs(layers) do
+    local grow = math.max(f.gain + f.port.z, 0)
+    if f.port.z == 0 and f.gain <= one then grow = math.min(grow, 1.0) end
+    c.gain, c.gain_log = math.max(c.gain, f.gain), c.gain_log + log(f.gain)
+    c.port, c.added, c.factor_log = c.port + f.port.one, c.added * grow + f.port.one, c.factor_log + log(grow)
+    c.lip_log, c.lip_most = c.lip_log + log(f.gain + f.lip), math.max(c.lip_most, f.gain + f.lip)
+    c.least_log = c.least_log + log(f.least - f.lip)
+    c.channel = { c.channel[1] + f.channel[1], c.channel[2] + f.channel[2] }
+    c.low, c.high, c.meter = c.low + f.low, c.high + f.high, c.meter - (f.meter or 0)
+  end
+  c.additive = facts_first.port.z == 0 and facts_first.gain <= 1
+  return c
+end
+
+--- What a segment is by construction: `additive` (a ceiling ||z_0|| + what the ports add), and the bounds that need no weights.
+local function by_construction(seg)
+  local f = segment.facts(seg)
+  return { gain = f.gain, least = f.least, port = f.port, lip = f.lip, reads = f.reads, channel = f.channel, additive = f.gain <= 1 and f.port.z == 0, facts = f }
+end
+
+local function at_weights(seg, index, weights)
+  local layers, shared = {}, nil
+  for t = 1, seg.repeat_ do
+    local f = seg.kind == "depth" and segment.facts(seg, layer_weights(seg, index, weights, t)) or shared
+    if not f then
+      f = segment.facts(seg, layer_weights(seg, index, weights, 1))
+      shared = f
+    end
+    layers[t] = f
+  end
+  local c = compose(layers, by_construction(seg).facts)
+  c.layers, c.input = layers, layers[1].port.u
+  return c
+end
+
+--- The certificate of a model.
+function certify.of(ir_text, weights)
+  local model, problem = native.ir_parse(ir_text)
+  if not model then error(problem, 0) end
+  local out = { segments = {}, weights = weights ~= nil }
+  for i, seg in ipairs(model.segments) do
+    local s = { index = i, kind = seg.kind, depth = seg.repeat_, width = seg.nodes[seg.result].shape.cols, enters = seg.input and seg.input.cols, uncovered = segment.uncovered(seg),
+                construction = by_construction(seg) }
+    if weights then s.at_weights = at_weights(seg, i, weights) end
+    out.segments[i] = s
+  end
+  return out
+end
+
+--- The weights of a plan by name.
+function certify.weights_of(plan)
+  local out = {}
+  for _, p in ipairs((plan:params())) do out[p.name] = plan:get(p.name, "value") end
+  return out
+end
+
+--- The certificate of a model at the weights that a seed draws.
+function certify.at_start(ir_text, seed)
+  local plan, problem = native.plan(ir_text, { batch = 1, threads = 1 })
+  if not plan then error(problem, 0) end
+  plan:init(seed)
+  local weights = certify.weights_of(plan)
+  plan:close()
+  return certify.of(ir_text, weights)
+end
+
+--- The certificate of a finished run, from its file, at the weights it kept (best, else final).
+function certify.of_run(run)
+  local file, weights = run.file, {}
+  local group = file:kind "/best" == "group" and "best" or "final"
+  for _, item in ipairs(file:list("/" .. group)) do
+    if item.kind == "tensor" then weights[item.path:match "[^/]+$"] = file:tensor(item.path) end
+  end
+  return certify.of(file:text "/ir", weights), group
+end
+
+return certify

@@ -1,0 +1,160 @@
+--- What is known of a parameter matrix: by construction (`up` bounds its spectral norm, `lo` its smallest singular value, `volume` = { low, high }
+-- brackets ln|det|), and, when weights are given, the matrix itself in float64, from which the same is read exactly.
+--
+-- The rule of an op follows its gain in the op table; a few need to know more: gram is positive semidefinite, guard bounds the factor, damping
+-- turns both into a bracket of its spectrum (docs/laws.md, 1.3 and 5).
+
+local native = require "ph.native"
+local la = native.la
+
+local matrix = {}
+
+local Matrix = {}
+Matrix.__index = Matrix
+
+--- Room for the rounding of an SVD and of the products before it, so that a bound stays a bound.
+local slack <const> = 1e-12
+
+--- x y with 0 times anything 0: an absent term stays absent however large its factor may be.
+function matrix.times(x, y)
+  if x == 0 or y == 0 then return 0.0 end
+  return x * y
+end
+
+local times = matrix.times
+
+local function new(fields)
+  fields.up, fields.lo = fields.up or math.huge, fields.lo or 0.0
+  fields.volume = fields.volume or { -math.huge, math.huge }
+  return setmetatable(fields, Matrix)
+end
+
+--- A parameter: nothing is known of it but its value, if that is given.
+function matrix.parameter(rows, cols, tensor) return new { rows = rows, cols = cols, tensor = tensor } end
+
+--- The identity of a state's width.
+function matrix.identity(width, concrete)
+  return new { rows = width, cols = width, up = 1.0, lo = 1.0, volume = { 0.0, 0.0 }, one = true, tensor = concrete and native.eye(width) or nil }
+end
+
+--- Singular values, exact up to rounding; nil without weights. A vector's is its norm.
+function Matrix:singular()
+  if not self.tensor then return nil end
+  if not self.values then self.values = la.svd(self.tensor):totable() end
+  return self.values
+end
+
+--- Upper bound of the spectral norm.
+function Matrix:norm()
+  local s = self:singular()
+  return s and math.min(self.up, s[1] * (1 + slack)) or self.up
+end
+
+--- Lower bound of the smallest singular value.
+function Matrix:least()
+  local s = self:singular()
+  return s and math.max(self.lo, s[#s] * (1 - slack) - slack) or self.lo
+end
+
+--- Largest |entry|.
+function Matrix:entry()
+  if self.tensor then return math.max(math.abs(self.tensor:min()), math.abs(self.tensor:max())) end
+  return self.up
+end
+
+--- ln|det| as a bracket.
+function Matrix:log_volume()
+  if self.tensor and self.rows == self.cols then
+    local v = la.logdet(self.tensor)
+    return { v, v }
+  end
+  return self.volume
+end
+
+local function both(a, b, f) return a.tensor and b.tensor and f(a.tensor, b.tensor) or nil end
+
+--- A B; exact when both are known.
+function matrix.product(a, b)
+  if b.one then return a end
+  if a.one then return b end
+  local square = a.rows == a.cols and b.rows == b.cols
+  return new { rows = a.rows, cols = b.cols, up = times(a.up, b.up), lo = square and a.lo * b.lo or 0.0,
+               volume = square and { a.volume[1] + b.volume[1], a.volume[2] + b.volume[2] } or nil, tensor = both(a, b, function(x, y) return x * y end) }
+end
+
+--- A + sign B.
+function matrix.sum(a, b, sign)
+  return new { rows = a.rows, cols = a.cols, up = a.up + b.up, lo = math.max(0, a.lo - b.up, b.lo - a.up), psd = sign > 0 and a.psd and b.psd,
+               tensor = both(a, b, function(x, y) return sign > 0 and x + y or x - y end) }
+end
+
+--- c A.
+function matrix.scaled(a, c)
+  local size = math.abs(c)
+  local shift = a.rows == a.cols and (size > 0 and a.rows * math.log(size) or -math.huge)
+  return new { rows = a.rows, cols = a.cols, up = times(size, a.up), lo = size * a.lo, psd = a.psd and c >= 0,
+               volume = shift and { a.volume[1] + shift, a.volume[2] + shift }, tensor = a.tensor and a.tensor * c }
+end
+
+-- ---- rules by op ----
+
+local function damping(a, attrs, out)
+  local x = attrs.step * a.up -- largest eigenvalue of hR
+  if not a.psd then return out end
+  out.up = 1.0
+  if x < 2 then out.lo = (1 - x / 2) / (1 + x / 2) end
+  out.volume = { x < 2 and out.rows * math.log((1 - x / 2) / (1 + x / 2)) or -math.huge, 0.0 }
+  return out
+end
+
+local rules = {
+  cayley = function(_, _, out)
+    out.up, out.lo, out.volume = 1.0, 1.0, { 0.0, 0.0 }
+    return out
+  end,
+  gram = function(a, _, out)
+    out.up, out.psd = a.up * a.up, true
+    return out
+  end,
+  guard = function(a, attrs, out)
+    out.up = math.min(a.up, math.sqrt(attrs.budget / attrs.step))
+    return out
+  end,
+  damping = damping,
+  transpose = function(a, _, out)
+    out.up, out.lo, out.psd, out.volume = a.up, a.lo, a.psd, a.volume
+    return out
+  end,
+}
+
+--- A cayley whose argument is no skew matrix by construction is no transport.
+local function trusted(op, args) return op ~= "cayley" or args[1].skew end
+
+local function generic(op, args, attrs, shape, tensor)
+  if op == "matmul" then return matrix.product(args[1], args[2]) end
+  if op == "add" or op == "sub" then return matrix.sum(args[1], args[2], op == "add" and 1 or -1) end
+  if op == "scale" then return matrix.scaled(args[1], attrs.by) end
+  local out = new { rows = shape.rows, cols = shape.cols, tensor = tensor }
+  if op == "mul" then out.up = times(args[1].up, args[2].up) end -- Schur: the norm of an elementwise product is at most the product of the norms
+  return out
+end
+
+--- The value of a parameter node. row: the op's row; args: matrices; shape { rows, cols }.
+function matrix.node(row, args, attrs, shape)
+  local tensors, known = {}, true
+  for i, a in ipairs(args) do
+    tensors[i] = a.tensor
+    known = known and a.tensor ~= nil
+  end
+  local tensor = known and native.op(row.name, tensors, attrs) or nil
+  local rule = trusted(row.name, args) and rules[row.name]
+  if not rule then
+    local out = generic(row.name, args, attrs, shape, tensor)
+    if row.output_bound > 0 then out.up = math.min(out.up, row.output_bound * math.sqrt(shape.rows * shape.cols)) end
+    out.skew = row.name == "skew" or (row.name == "scale" and args[1].skew) or ((row.name == "add" or row.name == "sub") and args[1].skew and args[2].skew)
+    return out
+  end
+  return rule(args[1], attrs, new { rows = shape.rows, cols = shape.cols, tensor = tensor })
+end
+
+return matrix

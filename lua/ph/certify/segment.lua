@@ -1,0 +1,84 @@
+--- One segment of a model, once: the abstract value of its result for given weights of one layer, or without weights.
+
+local native = require "ph.native"
+local matrix = require "ph.certify.matrix"
+local value = require "ph.certify.value"
+
+local segment = {}
+
+local rows
+
+--- The rows of the op table by name.
+function segment.ops()
+  if not rows then
+    rows = {}
+    for _, row in ipairs(native.ops()) do rows[row.name] = row end
+  end
+  return rows
+end
+
+--- What the nodes of a segment are. weights: list of f64 tensors, one a parameter, or nil. Returns the value of the result, and `meter` = sum of
+-- h tr R over its dampings (nil without weights).
+function segment.evaluate(seg, weights)
+  local params, nodes, meter = {}, {}, weights and 0.0
+  for i, p in ipairs(seg.params) do params[i] = matrix.parameter(p.rows, p.cols, weights and weights[i]) end
+  for i, node in ipairs(seg.nodes) do
+    local row, args = segment.ops()[node.op], {}
+    for k, arg in ipairs(node.args) do args[k] = (arg.kind == "param" and params or nodes)[arg.index] end
+    if node.op == "state" then
+      nodes[i] = value.state(node.shape.cols, weights ~= nil)
+    elseif node.op == "input" then
+      nodes[i] = value.input(node.shape.cols)
+    elseif node.shape.pos == 0 then
+      nodes[i] = matrix.node(row, args, node.attrs, node.shape)
+      if weights and node.op == "damping" then
+        for k = 1, node.shape.rows do meter = meter + node.attrs.step * args[1].tensor:at(k, k) end
+      end
+    else
+      nodes[i] = value.node(row, args, node.attrs, node.shape)
+    end
+  end
+  return nodes[seg.result], meter, seg.read and nodes[seg.read]
+end
+
+--- Ops of the segment that no rule covers.
+function segment.uncovered(seg)
+  local out, seen = {}, {}
+  for _, node in ipairs(seg.nodes) do
+    local row = segment.ops()[node.op]
+    if node.shape.pos > 0 and node.op ~= "state" and node.op ~= "input" and not value.has_rule(row) and not seen[node.op] then
+      out[#out + 1], seen[node.op] = node.op, true
+    end
+  end
+  return out
+end
+
+--- Facts of one layer: { gain, least, port = { z, u, one }, lip, lip_u, low, high (ln|det| of the layer's Jacobian), exact (it does not depend on the
+-- state), channel (ln|det lin| as a bracket), meter }.
+function segment.facts(seg, weights)
+  local v, meter = segment.evaluate(seg, weights)
+  local lin = v.lin
+  if lin and lin:norm() == 0 then lin = nil end
+  local facts = { gain = lin and lin:norm() or 0.0, least = lin and lin:least() or 0.0, port = v.flat, lip = v.lip, lip_u = v.lip_u, reads = v.reads, meter = meter,
+                  entry = v.entry, steep = v.steep }
+  facts.channel = lin and lin.rows == lin.cols and lin:log_volume() or { -math.huge, lin and math.huge or -math.huge }
+  facts.low, facts.high = segment.jacobian_volume(lin, facts, v.width)
+  return facts
+end
+
+--- ln|det(lin + E)| of a square layer for any E with ||E|| <= lip, by Weyl: every singular value moves by at most lip.
+function segment.jacobian_volume(lin, facts, width)
+  if facts.lip == 0 and lin then return facts.channel[1], facts.channel[2] end
+  local s = lin and lin:singular()
+  if not s or facts.lip == math.huge then
+    local top = facts.gain + facts.lip
+    return -math.huge, top < math.huge and width * math.log(top) or math.huge
+  end
+  local low, high = 0.0, 0.0
+  for _, x in ipairs(s) do
+    low, high = low + (x > facts.lip and math.log(x - facts.lip) or -math.huge), high + math.log(x + facts.lip)
+  end
+  return low, high
+end
+
+return segment

@@ -1,0 +1,136 @@
+--- What is known of a sample value v as a function of the state z (and of the input u of a step): v = lin z + rest(z, u), with
+--
+--   lin          a matrix (ph.certify.matrix) or nil: the state channel, exactly linear
+--   steep, flat  bounds of the rest { z, u, one }: ||rest|| <= z ||z|| + u ||u|| + one. `flat` uses saturation (|tanh| <= 1) where it can
+--   lip, lip_u   Lipschitz constants of the rest in z and in u
+--   entry        bound of every |entry| of v, whatever z; inf when there is none
+--   reads        the rest depends on z
+--
+-- Norms are those of one position (the largest over positions for images): every op acts position by position.
+
+local matrix = require "ph.certify.matrix"
+local times = matrix.times
+
+local value = {}
+
+local function bound(z, u, one) return { z = z, u = u, one = one } end
+local function nothing() return bound(0.0, 0.0, 0.0) end
+local function plus(a, b) return bound(a.z + b.z, a.u + b.u, a.one + b.one) end
+local function stretched(a, s) return bound(times(s, a.z), times(s, a.u), times(s, a.one)) end
+
+--- The state itself.
+function value.state(width, concrete)
+  return { width = width, lin = matrix.identity(width, concrete), steep = nothing(), flat = nothing(), lip = 0.0, lip_u = 0.0, entry = math.huge, reads = false }
+end
+
+--- The input of a step of a stream over time.
+function value.input(width)
+  return { width = width, steep = bound(0.0, 1.0, 0.0), flat = bound(0.0, 1.0, 0.0), lip = 0.0, lip_u = 1.0, entry = math.huge, reads = false }
+end
+
+local function whole(v, which)
+  local b = v[which]
+  return v.lin and bound(v.lin:norm() + b.z, b.u, b.one) or b
+end
+
+--- Bounds of v as a whole: { z, u, one }.
+function value.steep(v) return whole(v, "steep") end
+function value.flat(v) return whole(v, "flat") end
+
+--- Lipschitz constant of v as a whole in z.
+function value.lip(v) return (v.lin and v.lin:norm() or 0.0) + v.lip end
+
+local function reads(v) return v.reads or v.lin ~= nil end
+
+local function nonlinear(v, width, steep, flat, slope, entry)
+  return { width = width, steep = steep, flat = flat, lip = times(slope, value.lip(v)), lip_u = times(slope, v.lip_u), entry = entry, reads = reads(v) }
+end
+
+-- ---- rules: f(args, attrs, row, shape); args are values or matrices ----
+
+local rules = {}
+
+function rules.apply(args)
+  local M, v = args[1], args[2]
+  local norm = (v.steep.z + v.steep.u + v.steep.one + v.lip + v.lip_u > 0 or not v.lin) and M:norm() or 0.0
+  return { width = M.rows, lin = v.lin and matrix.product(M, v.lin), steep = stretched(v.steep, norm), flat = stretched(v.flat, norm), lip = times(norm, v.lip),
+           lip_u = times(norm, v.lip_u), entry = math.huge, reads = v.reads }
+end
+
+function rules.bias(args)
+  local v, b = args[1], args[2]
+  local shift = bound(0.0, 0.0, b:norm())
+  return { width = v.width, lin = v.lin, steep = plus(v.steep, shift), flat = plus(v.flat, shift), lip = v.lip, lip_u = v.lip_u, entry = v.entry + b:entry(), reads = v.reads }
+end
+
+function rules.scale(args, attrs)
+  local v, s = args[1], math.abs(attrs.by)
+  return { width = v.width, lin = v.lin and matrix.scaled(v.lin, attrs.by), steep = stretched(v.steep, s), flat = stretched(v.flat, s), lip = times(s, v.lip),
+           lip_u = times(s, v.lip_u), entry = times(s, v.entry), reads = v.reads }
+end
+
+local function sum(sign)
+  return function(args)
+    local a, b = args[1], args[2]
+    local lin = a.lin and b.lin and matrix.sum(a.lin, b.lin, sign) or a.lin or (b.lin and matrix.scaled(b.lin, sign))
+    return { width = a.width, lin = lin, steep = plus(a.steep, b.steep), flat = plus(a.flat, b.flat), lip = a.lip + b.lip, lip_u = a.lip_u + b.lip_u,
+             entry = a.entry + b.entry, reads = a.reads or b.reads }
+  end
+end
+
+rules.add, rules.sub = sum(1), sum(-1)
+
+--- The norm of x y is at most the entries of one times the norm of the other; a Lipschitz bound needs both bounded.
+function rules.mul(args)
+  local a, b = args[1], args[2]
+  local function best(which)
+    local x, y = stretched(whole(b, which), a.entry), stretched(whole(a, which), b.entry)
+    if x.z ~= y.z then return x.z < y.z and x or y end
+    return x.u + x.one <= y.u + y.one and x or y
+  end
+  local function slope(la, lb) return times(a.entry, lb) + times(b.entry, la) end
+  return { width = a.width, steep = best "steep", flat = best "flat", lip = slope(value.lip(a), value.lip(b)), lip_u = slope(a.lip_u, b.lip_u),
+           entry = times(a.entry, b.entry), reads = reads(a) or reads(b) }
+end
+
+--- Values at 0 of activations that do not vanish there.
+local at_zero <const> = { sigmoid = 0.5, softplus = math.log(2) }
+
+local function activation(args, _, row)
+  local v, root = args[1], math.sqrt(args[1].width)
+  local shift, slope = bound(0.0, 0.0, (at_zero[row.name] or 0.0) * root), row.gain_value
+  local flat = row.output_bound > 0 and bound(0.0, 0.0, row.output_bound * root) or plus(stretched(value.flat(v), slope), shift)
+  return nonlinear(v, v.width, plus(stretched(value.steep(v), slope), shift), flat, slope, row.output_bound > 0 and row.output_bound or math.huge)
+end
+
+--- ||gamma xh + beta|| <= max|gamma| sqrt(d) + ||beta|| whatever comes in; its slope is at most max|gamma| / sqrt(eps), which is true and of little use.
+local function normalize(args, attrs)
+  local v, gamma, beta = args[1], args[2], args[3]
+  local g, root = gamma:entry(), math.sqrt(args[1].width)
+  local slope = g / math.sqrt(attrs.eps)
+  local flat = bound(0.0, 0.0, times(g, root) + beta:norm())
+  return nonlinear(v, v.width, plus(stretched(value.steep(v), slope), bound(0.0, 0.0, beta:norm())), flat, slope, times(g, root) + beta:entry())
+end
+
+--- Nothing is known of an op without a rule.
+local function unknown(args, _, _, shape)
+  local inf = math.huge
+  local uses_z, uses_u = false, false
+  for _, v in ipairs(args) do
+    if v.steep then uses_z, uses_u = uses_z or reads(v), uses_u or v.lip_u > 0 end
+  end
+  return { width = shape.cols, steep = bound(uses_z and inf or 0, uses_u and inf or 0, inf), flat = bound(uses_z and inf or 0, uses_u and inf or 0, inf), lip = uses_z and inf or 0.0,
+           lip_u = uses_u and inf or 0.0, entry = inf, reads = uses_z }
+end
+
+local by_gain <const> = { lipschitz = activation, normalize = normalize }
+
+--- The value of a sample node.
+function value.node(row, args, attrs, shape)
+  return (rules[row.name] or by_gain[row.gain] or unknown)(args, attrs, row, shape)
+end
+
+--- Whether the op has a rule; one that has none makes every bound infinite.
+function value.has_rule(row) return rules[row.name] ~= nil or by_gain[row.gain] ~= nil end
+
+return value
