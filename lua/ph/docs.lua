@@ -49,7 +49,7 @@ A model is a list of stages: layers, functions of the state, and streams. Stages
 local section_order <const> = {
   { "experiment", "Experiment" }, { "tasks", "Tasks" }, { "protocols", "Protocols" }, { "streams", "Streams" }, { "channels", "Channels" },
   { "layers", "Layers" }, { "functions", "Functions of values" }, { "inits", "Initial values" }, { "measures", "Measures" },
-  { "rules", "Rules" }, { "tensors", "Tensors" },
+  { "rules", "Rules" }, { "tensors", "Tensors" }, { "laws", "Laws" },
 }
 
 local outro <const> = [[

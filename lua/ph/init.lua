@@ -13,6 +13,7 @@ local protocol = require "ph.protocol"
 local rules = require "ph.rules"
 local stream = require "ph.stream"
 local tensors = require "ph.tensors"
+require "ph.laws.words"
 
 local ph = {}
 
