@@ -51,7 +51,7 @@ schema.define {
     { "rules", kind = "any", doc = "decisions from the results, as data" },
     { "predictions", kind = "any", doc = "bands guessed beforehand" },
     { "gates", kind = "any", doc = "verdicts of other experiments this one waits for" },
-    { "figures", kind = "any", doc = "pictures to draw from the results" },
+    { "figures", kind = "list", of = { kind = "string" }, doc = "metrics that the report draws; default: the usual ones" },
     { "seeds", kind = "choice", allowed = { "cell", "lock" }, default = "cell",
       doc = "a run's seed is its cell's (cell), or comes from that and the hash of the lock (lock), so that nobody chose it" },
   },

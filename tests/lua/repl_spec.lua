@@ -178,7 +178,7 @@ describe("completion", function()
   it("finds names of the session, of ph and of Lua", function()
     assert.same({ "value_one", "value_two" }, (complete.candidates(s.env, "x = valu")))
     assert.same("ley", (complete.answer(s.env, "cay")))
-    assert.same({ "math" }, (complete.candidates(s.env, "mat")))
+    assert.same({ "math" }, (complete.candidates(s.env, "math")))
   end)
 
   it("finds fields and methods", function()

@@ -14,6 +14,7 @@ local functions <const> = {
   laws = { "laws.NAME(x)", "The laws of streams as functions: value, tolerance, meaning." },
   skew = { "skew(A), skew(n)", "A - A^T; of a random n x n matrix when n is an integer." },
   task = { "task.circles task.spirals task.images", "Where data come from." },
+  law = { "law.conservation law.volume law.gradient ...", "What a laws_experiment measures; ?law.volume tells more." },
   _ = { "_", "The value of the last expression." },
 }
 
