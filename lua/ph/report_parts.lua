@@ -36,8 +36,9 @@ local function verdict_banner(outcome)
   if j.truth == nil and j.so_far then why = why .. ". The runs so far would give: " .. j.so_far .. "." end
   if #a.guard > 0 then why = table.concat(a.guard, "; ") end
   local shown = j.truth
-  if #a.guard > 0 then shown = nil end
-  return { kind = "banner", tone = tone(shown), title = "Verdict: " .. j.category, text = why }
+  if #a.guard > 0 or not outcome.reg.lock then shown = nil end
+  local title = outcome.reg.lock and "Verdict: " or "The rules would say: "
+  return { kind = "banner", tone = tone(shown), title = title .. j.category, text = why }
 end
 
 --- The head of the page: recovered or unregistered, tampered or judged, and the counts.

@@ -89,7 +89,7 @@ function verdict.conclusion(outcome)
   if j.truth == nil then
     return "verdict: not evaluable: " .. words.reasons(j.reasons) .. (j.so_far and string.format(" (the runs so far: %s)", j.so_far) or "")
   end
-  return "verdict: " .. j.category
+  return (outcome.reg.lock and "verdict: " or "the rules would say: ") .. j.category
 end
 
 --- The verdict as lines.

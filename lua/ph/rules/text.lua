@@ -114,7 +114,7 @@ function text.figure(v)
   if v == math.floor(v) and math.abs(v) < 1e6 then return string.format("%d", math.tointeger(v)) end
   local a = math.abs(v)
   if a ~= 0 and (a < 1e-3 or a >= 1e6) and a < math.huge then return (string.format("%.3g", v):gsub("e([+-])0*", { ["+"] = "e", ["-"] = "e-" })) end
-  return string.format("%.4g", v)
+  return string.format(a >= 1000 and a < math.huge and "%.0f" or "%.4g", v)
 end
 
 --- "in [0.5, 2]", ">= 0.95", "<= 2": the band of a prediction.
