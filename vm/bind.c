@@ -9,7 +9,8 @@
 
 int ph_raise(lua_State *L, const ph_err *err) {
   lua_pushstring(L, err->code == PH_E_INTERRUPTED ? "interrupted" : err->text);
-  return lua_error(L);
+  lua_error(L);
+  __builtin_unreachable();
 }
 
 int ph_soft(lua_State *L, const ph_err *err) {
@@ -26,7 +27,8 @@ int ph_fail(lua_State *L, const char *fmt, ...) {
   vsnprintf(line, sizeof line, fmt, args);
   va_end(args);
   lua_pushstring(L, line);
-  return lua_error(L);
+  lua_error(L);
+  __builtin_unreachable();
 }
 
 static int live[PH_LIVE_COUNT];

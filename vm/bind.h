@@ -31,14 +31,16 @@ void ph_bind_os(lua_State *L);
 void ph_bind_sandbox(lua_State *L);
 void ph_bind_repl(lua_State *L);
 
-/* ---- errors ---- */
+/* ---- errors ---- (int for `return ph_raise(L, &err);`) */
 
-/* Raises the text of `err` as a string without position ("interrupted" for PH_E_INTERRUPTED). Does not return. */
-int ph_raise(lua_State *L, const ph_err *err);
+#define PH_NORETURN __attribute__((noreturn))
+
+/* Raises the text of `err` as a string without position ("interrupted" for PH_E_INTERRUPTED). */
+PH_NORETURN int ph_raise(lua_State *L, const ph_err *err);
 /* Pushes nil, text, "PH_E_NAME"; returns 3, for `return ph_soft(L, &err);`. */
 int ph_soft(lua_State *L, const ph_err *err);
-/* Raises a formatted line without position. Does not return. */
-int ph_fail(lua_State *L, const char *fmt, ...) PH_PRINTF(2, 3);
+/* Raises a formatted line without position. */
+PH_NORETURN int ph_fail(lua_State *L, const char *fmt, ...) PH_PRINTF(2, 3);
 
 /* ---- handles ---- */
 

@@ -115,20 +115,20 @@ static int l_op_bwd(lua_State *L) {
   check_call(L, &c);
   const ph_tensor *gout = ph_check_tensor(L, 5);
   check_attrs(L, &c);
-  ph_tensor *gin[PH_OP_ARGS] = {NULL};
-  ph_tensor **slot[PH_OP_ARGS];
-  for (int i = 0; i < c.nargs; i++)
+  ph_tensor *gin[PH_OP_ARGS] = {NULL}, **slot[PH_OP_ARGS];
+  const int n = c.nargs;
+  for (int i = 0; i < n; i++)
     slot[i] = ph_push_tensor(L);
   ph_err err;
   ph_status st = ph_op_eager_bwd(c.op, c.nargs, c.in, c.sample, c.attr, gout, gin, &err);
-  for (int i = 0; i < c.nargs; i++)
+  for (int i = 0; i < n; i++)
     *slot[i] = gin[i];
   if (st)
     return ph_raise(L, &err);
-  ph_tensor_ready(L, c.nargs);
-  int first = lua_gettop(L) - c.nargs + 1;
-  lua_createtable(L, c.nargs, 0);
-  for (int i = 0; i < c.nargs; i++) {
+  ph_tensor_ready(L, n);
+  int first = lua_gettop(L) - n + 1;
+  lua_createtable(L, n, 0);
+  for (int i = 0; i < n; i++) {
     if (gin[i])
       lua_pushvalue(L, first + i);
     else

@@ -14,8 +14,6 @@
 #include "base/pool.h"
 #include "os_box.h"
 
-extern char **environ;
-
 /* ---- workers ---- */
 
 /* A plan has threads, and those do not survive a fork. */

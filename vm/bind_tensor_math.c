@@ -80,6 +80,8 @@ static int binary(lua_State *L, const char *name, char op) {
   if (a && b)
     check_alike(L, name, a, b);
   const ph_tensor *like = a ? a : b;
+  if (!like)
+    ph_fail(L, "%s: two numbers, a tensor is needed", name);
   double s = na ? lua_tonumber(L, 1) : nb ? lua_tonumber(L, 2) : 0;
   elementwise(ph_new_tensor(L, like->dtype, like->rank, like->dim), op, a, b, s);
   return 1;
