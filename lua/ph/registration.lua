@@ -134,8 +134,8 @@ local function texts_of(cells)
   return out
 end
 
---- The whole registration of an experiment as a table { format, lock, plan, runs, ir, source, time, version }. The experiment
--- is under that lock from then on.
+--- The whole registration of an experiment as a table { format, lock, plan, runs, ir, figures, source, time, version }. What
+-- is outside the plan decides nothing and is not hashed. The experiment is under that lock from then on.
 function registration.of(experiment)
   local bare = job.cells(experiment)
   missing_data(bare)
@@ -145,7 +145,7 @@ function registration.of(experiment)
   local source = experiment.source or {}
   return {
     format = format_name, lock = lock, plan = p, runs = runs_of(job.cells(experiment)), ir = texts_of(bare), time = native.date(native.time()),
-    version = native.machine().version, source = { file = source.file, text = source.text, files = json.list(copy(source.files or {})) },
+    version = native.machine().version, figures = experiment.figures, source = { file = source.file, text = source.text, files = json.list(copy(source.files or {})) },
   }
 end
 

@@ -1,6 +1,7 @@
 --- The sections of a report as blocks (see ph.html), each made from the outcome of a verdict.
 
 local native = require "ph.native"
+local certify = require "ph.certify"
 local json = require "ph.json"
 local results = require "ph.results"
 local runfile = require "ph.runfile"
@@ -195,18 +196,32 @@ end
 
 -- ---- certificates, plan, provenance ----
 
---- Certificates that stand beside the results (certificates.json: a list of { cell, lines }), when there are any.
-function parts.certificates(outcome)
-  local path = outcome.dir .. "/certificates.json"
-  if not native.stat(path) then return {} end
-  local list = json.decode(native.read_file(path) or "")
-  if type(list) ~= "table" or #list == 0 then return {} end
-  local out = { heading "Certificates" }
-  for _, c in ipairs(list) do
-    out[#out + 1] = heading(c.cell, 3)
-    out[#out + 1] = { kind = "list", items = c.lines }
+-- A certificate at the trained weights of a cell's chosen run, else by construction from the registered IR text.
+local function certificate(outcome, cell, planned)
+  local path = cell.chosen and results.run_path(outcome.dir, cell.chosen.id)
+  local run = path and native.stat(path) and runfile.open(path)
+  if not run then
+    local ir = (outcome.reg.ir or {})[planned.ir]
+    return ir and certify.of(ir), cell.label .. ", by construction"
   end
-  return out
+  local c, group = certify.of_run(run)
+  run.file:close()
+  return c, string.format("%s, %s weights", cell.chosen.label, group)
+end
+
+--- One certificate for each model of the grid, at the weights of the first cell that has it.
+function parts.certificates(outcome)
+  local out, seen, most <const> = { heading "Certificates" }, {}, 40
+  out[2] = { kind = "text", tone = "quiet", text = "What holds by construction, and what at the trained weights of the first seed; figures of samples are no bounds." }
+  for i, cell in ipairs(outcome.audit.table.cells) do
+    local planned = outcome.reg.plan.cells[i]
+    if not seen[planned.ir] and #out < most + 2 then
+      seen[planned.ir] = true
+      local c, title = certificate(outcome, cell, planned)
+      if c then out[#out + 1] = { kind = "code", title = title, text = table.concat(certify.report(c), "\n") } end
+    end
+  end
+  return #out > 2 and out or {}
 end
 
 local function leaf_text(v)
@@ -315,7 +330,7 @@ end
 
 --- Metrics that the figures show: nil for the usual ones.
 function parts.figure_metrics(reg)
-  local named = reg.plan.figures
+  local named = reg.figures
   return type(named) == "table" and #named > 0 and named or nil
 end
 

@@ -127,12 +127,14 @@ function verdict.unlocked(experiment)
   for _, cell in ipairs(cells) do
     for _, one in ipairs(cell.jobs) do runs[one.label] = one.run end
   end
-  return { plan = registration.plan(experiment, cells), runs = runs }
+  return { plan = registration.plan(experiment, cells), runs = runs, figures = experiment.figures }
 end
 
 --- Prints the verdict at the end of a run when the spec has rules; the run's own exit code stands.
 function verdict.after_run(dir, experiment)
-  local reg = registration.read(dir) or verdict.unlocked(experiment)
+  local reg = registration.read(dir)
+  if not reg and not experiment.rules and not experiment.predictions then return end
+  reg = reg or verdict.unlocked(experiment)
   if #reg.plan.rules + #reg.plan.categories + #reg.plan.predictions == 0 then return end
   native.write(1, "\n" .. table.concat(verdict.lines(verdict.of(dir, reg)), "\n") .. "\n")
 end
