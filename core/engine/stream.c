@@ -25,8 +25,9 @@ static inline int64_t rows_of(const frame *f, ph_shape s) { return s.pos * f->d-
 
 /* ---- reading ahead ---- */
 
-/* Weights, tape and gradients of the next iteration are asked for while this one computes: each layer's are met once a tile,
- * so without this every layer starts by waiting for the last-level cache. A hint only; no effect on results. */
+/* What the next iteration will read (weights; backward also the tape and the gradient) is asked for while this one computes:
+ * each layer's is met once a tile, so without this every layer starts by waiting for the last-level cache. Records that will
+ * only be written are not asked for: measured, it costs more than it saves. A hint; no effect on results. */
 typedef struct ahead {
   const char *at[12];
   int64_t lines[12];
@@ -214,7 +215,7 @@ static void copy_state(const ph_plan *p, const ph_desk *d, const ph_part *t, cha
   memcpy(to, from, (size_t)(d->rows * t->prog.seg->state.pos * t->prog.seg->state.cols) * p->size);
 }
 
-static ahead ahead_forward(const frame *f, int64_t it, int64_t to, bool keep) {
+static ahead ahead_forward(const frame *f, int64_t it, int64_t to) {
   ahead a = {0};
   const ph_part *t = f->part;
   if (t->tied || it + 1 >= to) {
@@ -223,9 +224,6 @@ static ahead ahead_forward(const frame *f, int64_t it, int64_t to, bool keep) {
   const char *pack = ph_at(f->p, f->pack, t->prog.pack);
   for (int i = 0; i < t->prog.nproducts; i++) {
     ahead_add(&a, f->p, ph_at(f->p, pack, t->prog.product[i].wt), t->prog.product[i].N * t->prog.product[i].K);
-  }
-  if (keep) {
-    ahead_add(&a, f->p, ph_at(f->p, f->base[PH_SP_NEXT], t->prog.record / 2), t->prog.record);
   }
   return a;
 }
@@ -250,7 +248,7 @@ static void run_forward(ph_plan *p, ph_desk *d, int s, int64_t from, int64_t to,
   ph_part *t = &p->part[s];
   for (int64_t it = from; it < to; it++) {
     frame f = frame_of(p, d, s, it, keep);
-    ahead a = ahead_forward(&f, it, to, keep);
+    ahead a = ahead_forward(&f, it, to);
     run_list(&f, &t->prog.fwd, &a);
     if (!d->replay && (p->job.probe || p->job.mode == PH_MODE_DIAGNOSE)) {
       const char *port = t->prog.port >= 0 ? address(&f, t->prog.port) : NULL;
