@@ -89,7 +89,7 @@ stage_tsan() {
 # Reads of uninitialised memory, which the sanitizers do not see: parsers and readers.
 stage_valgrind() {
   local name
-  for name in mem tensor ir idx store; do
+  for name in mem tensor ir idx; do
     [ -x build/test_$name ] &&
       PHRUN_KERNELS=portable check "valgrind/$name" valgrind -q --error-exitcode=9 --exit-on-first-error=yes build/test_$name
   done
