@@ -223,6 +223,9 @@ end
 --- Raises when a spec is not the locked one: exit code 3 naming fields and both values, 11 when only the data changed.
 function registration.require_same(dir, reg, now, deviations)
   local differences = registration.differences(reg, now, deviations)
+  if #differences == 0 and #deviations == 0 and registration.hash(now) ~= reg.lock then
+    fault.raise(fault.TAMPERED, "%s: the spec's plan has the hash %s, the lock is %s", dir, registration.hash(now):sub(1, 12), reg.lock:sub(1, 12))
+  end
   if #differences == 0 then return end
   local lines = table.concat(registration.lines(differences), "\n")
   if only_data(differences) then fault.raise(fault.GUARD, "%s: the data changed since the lock\n%s", dir, lines) end
@@ -239,7 +242,8 @@ local function require_subset(dir, reg, now, deviations)
     if not planned[cell.name] then differences[#differences + 1] = { field = "cells." .. cell.name, now = "a cell that the plan has not" } end
   end
   for _, d in ipairs(registration.differences(reg, now, deviations)) do
-    local restricted = plan.under(d.field, "grid") or (plan.under(d.field, "cells") and not d.now) or (plan.under(d.field, "tasks") and not d.now)
+    local restricted = plan.under(d.field, "grid") or d.field == "cells (order)" or d.field == "tasks (order)"
+      or (not d.now and (plan.under(d.field, "cells") or plan.under(d.field, "tasks")))
     if not restricted then differences[#differences + 1] = d end
   end
   if #differences > 0 then

@@ -53,7 +53,7 @@ local function word(name, tag, doc, keys, example)
 end
 
 local first <const> = key("first", "any", "name of a metric (over runs), or a number expression (over the axes named)")
-local axis <const> = key("axis", "any", "axis = values, for any axis of the grid: " .. axis_doc)
+local along <const> = key("axis", "any", "axis = values, for any axis of the grid: " .. axis_doc)
 
 local statistics <const> = {
   { "mean", "Mean of a metric over the runs that the filter takes, or of an expression over the values of axes." },
@@ -62,11 +62,11 @@ local statistics <const> = {
   { "min", "Smallest value." }, { "max", "Largest value." }, { "sum", "Sum." },
 }
 for _, s in ipairs(statistics) do
-  word(s[1], "ph.number", s[2], { first, axis, runs_key, diverged_key }, string.format('ph.%s { "test.accuracy", family = "ph", depth = 240 }', s[1]))
+  word(s[1], "ph.number", s[2], { first, along, runs_key, diverged_key }, string.format('ph.%s { "test.accuracy", family = "ph", depth = 240 }', s[1]))
 end
 
 word("count", "ph.number", "Number of runs with a status, or with a metric beyond a bound.", {
-  key("first", "any", "name of a metric, or nothing"), axis, runs_key, diverged_key,
+  key("first", "any", "name of a metric, or nothing"), along, runs_key, diverged_key,
   key("status", "choice", "count runs with this status", { allowed = { "done", "diverged", "failed", "killed" } }),
   key("below", "number", "count runs whose metric is < this"), key("above", "number", "count runs whose metric is > this"),
   key("at_least", "number", "count runs whose metric is >= this"), key("at_most", "number", "count runs whose metric is <= this"),
@@ -85,13 +85,13 @@ word("ratio", "ph.number", "The quotient a / b; with b = 0 the rule is not evalu
 
 word("band", "ph.condition", "True when low <= a <= high.", { a, key("low", "number", "lower end, included"), key("high", "number", "upper end, included") },
   'ph.band(ph.mean { "growth" }, 0.5, 2)')
-local list <const> = key("list", "list", "conditions, or names of earlier rules")
-word("all", "ph.condition", "True when all are true, false when one is false, else not evaluable.", { list }, 'ph.all { "parity", "stable" }')
-word("any", "ph.condition", "True when one is true, not evaluable when none is true and one is not evaluable, else false.", { list }, 'ph.any { "deficit", "divergence" }')
-word("none", "ph.condition", "True when all are false: `not` of one condition, `not any` of several.", { list }, 'ph.none { "deficit" }')
-word("every", "ph.condition", "True when the condition holds at every value of the axes named.", { key("first", "any", "a condition"), axis },
+local conditions <const> = key("list", "list", "conditions, or names of earlier rules")
+word("all", "ph.condition", "True when all are true, false when one is false, else not evaluable.", { conditions }, 'ph.all { "parity", "stable" }')
+word("any", "ph.condition", "True when one is true, not evaluable when none is true and one is not evaluable, else false.", { conditions }, 'ph.any { "deficit", "divergence" }')
+word("none", "ph.condition", "True when all are false: `not` of one condition, `not any` of several.", { conditions }, 'ph.none { "deficit" }')
+word("every", "ph.condition", "True when the condition holds at every value of the axes named.", { key("first", "any", "a condition"), along },
   'ph.every { { ph.rank { ph.mean { "growth" }, family = "ph" }, "==", 1 }, depth = ph.at_least(48) }')
-word("some", "ph.condition", "True when the condition holds at some value of the axes named.", { key("first", "any", "a condition"), axis },
+word("some", "ph.condition", "True when the condition holds at some value of the axes named.", { key("first", "any", "a condition"), along },
   'ph.some { { ph.mean { "test.accuracy" }, "<", 0.5 }, family = "*" }')
 word("unevaluable", "ph.condition", "True when the condition is not evaluable, else false: the only way to ask for that.",
   { key("condition", "any", "a condition or the name of an earlier rule") }, 'ph.unevaluable "growth"')

@@ -132,6 +132,7 @@ class LockThenEdit(Base):
             ("epochs = 3", "epochs = 4", "train.epochs: locked 3, now 4"), ("seed = { 0, 1 }", "seed = { 0, 1, 2 }", "grid.seed: locked [0,1], now [0,1,2]"),
             ("1e-2, 3e-2", "1e-2", "select.candidates.lr: locked [0.01,0.03], now [0.01]"), ("{ 0.5, 1000 }", "{ 0.5, 9 }", "predictions.growth.high: locked 1000, now 9"),
             ("train = 64", "train = 96", "tasks.task.circles.split.train: locked 64, now 96"), ("holds = true", "holds = false", "categories.for.holds: locked true, now false"),
+            ('ph.category { "against" }', 'ph.category { "opposed" }', "categories.opposed.holds: locked absent, now false"),
         ]:
             self.change(old, new)
             out = self.expect(3, "verdict", "mini.lua")

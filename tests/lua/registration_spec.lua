@@ -1,4 +1,5 @@
 local json = require "ph.json"
+local native = require "ph.native"
 local plan = require "ph.rules.plan"
 local recover = require "ph.recover"
 local registration = require "ph.registration"
@@ -58,6 +59,24 @@ describe("a registration", function()
       assert.are_not.equal(reg.lock, now.lock)
       local lines = table.concat(registration.lines(registration.differences(reg, now.plan, {})), "\n")
       assert.matches(case[3], lines, 1, true)
+    end
+  end)
+
+  it("knows the order of the decision table", function()
+    local a = plan.fields { categories = { { name = "x", holds = true }, { name = "y", holds = true } } }
+    local b = { categories = { { name = "y", holds = true }, { name = "x", holds = true } } }
+    assert.equal('["x","y"]', a["categories (order)"])
+    local d = plan.differences({ categories = { { name = "x", holds = true }, { name = "y", holds = true } } }, b)
+    assert.equal('categories (order): locked ["x","y"], now ["y","x"]', plan.line(d[1]))
+  end)
+
+  it("can be made of the program's own specs", function()
+    for name, runs in pairs { e6 = 96, e6b = 24 } do
+      local path = native.lua_dir .. "/../specs/" .. name .. ".lua"
+      local e = assert(spec.load(path))
+      local n = 0
+      for _ in pairs(registration.of(e).runs) do n = n + 1 end
+      assert.equal(runs, n)
     end
   end)
 

@@ -1,7 +1,8 @@
 --- A registered plan as a flat list of fields, and what two plans differ in.
 --
 -- A plan is plain data. A field is the path to a leaf: "train.epochs", "rules.parity.when.right", "grid.depth". Elements of
--- lists that have a name are found under it; lists of plain values are leaves, printed whole.
+-- lists that have a name are found under it, and their order is a field of its own ("categories (order)"), since the order of
+-- categories decides; lists of plain values are leaves, printed whole.
 
 local json = require "ph.json"
 
@@ -31,16 +32,29 @@ local function sorted(v)
   return keys
 end
 
-local function put(out, path, v)
-  if is_leaf(v) then
-    out[#out + 1] = { field = path, text = json.encode(v) }
-    out[path] = out[#out].text
-    return
+local function add(out, path, v)
+  out[#out + 1] = { field = path, text = json.encode(v) }
+  out[path] = out[#out].text
+end
+
+-- Names of a list's elements in order; nil for any other table.
+local function order_of(v)
+  local names = json.list {}
+  for i, x in ipairs(v) do
+    if type(x) ~= "table" or type(x.name) ~= "string" then return nil end
+    names[i] = x.name
   end
+  return #names > 1 and names or nil
+end
+
+local function put(out, path, v)
+  if is_leaf(v) then return add(out, path, v) end
   for _, k in ipairs(sorted(v)) do
     local name = step(k, v[k])
     put(out, path == "" and name or path .. "." .. name, v[k])
   end
+  local order = order_of(v)
+  if order then add(out, path .. " (order)", order) end
 end
 
 --- All fields of a plan in a fixed order: list of { field, text }, also a map field -> text.
@@ -74,7 +88,7 @@ end
 
 --- True when `field` is `prefix` or lies below it.
 function plan.under(field, prefix)
-  return field == prefix or field:sub(1, #prefix + 1) == prefix .. "."
+  return field == prefix or field:sub(1, #prefix + 1) == prefix .. "." or field == prefix .. " (order)"
 end
 
 return plan
