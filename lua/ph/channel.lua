@@ -6,6 +6,7 @@
 --   transport    C = cayley(skew(A)), orthogonal, det +1
 --   dissipation  Lam = damping(gram(guard(L))), symmetric, 0 <= h lambda_max(R) <= budget
 
+local dissipation = require "ph.laws.dissipation"
 local kinds = require "ph.kinds"
 local ops = require "ph.ops"
 local param = require "ph.param"
@@ -50,9 +51,17 @@ channel.cayley = schema.constructor({
   return ops.call("cayley", { ops.call("skew", { a }) })
 end)
 
---- A budget: false (no guard) or the largest h lambda_max(R) allowed.
+--- A budget: false (no guard), the largest h lambda_max(R) allowed, or { contract = kappa }: what the whole stream may contract volume by.
 function kinds.budget(v)
   if v == false then return v end
+  if type(v) == "table" and not kinds.tag(v) then
+    local kappa, reason = kinds.number(v.contract, { above = 1 })
+    for key in pairs(v) do
+      if key ~= "contract" then return nil, "has an unknown key '" .. tostring(key) .. "'; it is { contract = kappa }" end
+    end
+    if kappa == nil then return nil, "{ contract = kappa } " .. reason end
+    return { contract = kappa }
+  end
   local value, reason = kinds.number(v, { above = 0, below = 2 })
   if value == nil then return nil, reason .. "; or false for no guard" end
   return value
@@ -60,7 +69,14 @@ end
 
 local step_key <const> = { name = "step", kind = "number", above = 0, max = 1e6, required = true, doc = "step size h" }
 local budget_key <const> = { name = "budget", kind = "budget", default = 1,
-  doc = "h lambda_max(R) is kept at or below this by shrinking L; false: no guard" }
+  doc = "h lambda_max(R) is kept at or below this by shrinking L; { contract = kappa }: at what lets the whole stream contract volume by kappa and no more; false: no guard" }
+
+--- The number that a budget means for a damping of width d where it stands: { contract = kappa } is shared by the layers of the stream.
+local function budget_number(budget, d)
+  if type(budget) ~= "table" then return budget end
+  local trace = symbol.current()
+  return dissipation.budget_for({ contract = budget.contract, width = d, depth = trace and trace.depth or 1 }).budget
+end
 
 local function guarded_gram(l, step, budget)
   if budget then l = ops.call("guard", { l }, { step = step, budget = budget }) end
@@ -76,7 +92,7 @@ channel.damping = schema.constructor({
 }, function(v)
   local d = width_of("damping", v)
   local l = ops.parameter(v.name, d, d, v.init or scaled(0.1, d), v.seed)
-  return ops.call("damping", { guarded_gram(l, v.step, v.budget) }, { step = v.step })
+  return ops.call("damping", { guarded_gram(l, v.step, budget_number(v.budget, d)) }, { step = v.step })
 end)
 
 --- damping_of { R = matrix, step = h }: the dissipation of a given R.
@@ -95,7 +111,8 @@ function channel.guard(l, options)
   local v = schema.check("guard", options)
   if not v then return kinds.broken end
   if not v.budget then return l end
-  return ops.call("guard", { l }, { step = v.step, budget = v.budget })
+  local budget = type(v.budget) == "table" and ops.domain(l) and budget_number(v.budget, symbol.is(l) and l.rows or l:shape()[1]) or v.budget
+  return ops.call("guard", { l }, { step = v.step, budget = budget })
 end
 
 channel.identity = schema.constructor({

@@ -1,9 +1,11 @@
---- `phrun check SPEC`: compiles every model of the grid and says what it is and what it will cost, before anything runs.
+--- `phrun check SPEC`: compiles every model of the grid and says what it is, what it will cost and what bounds hold (ph.certify), before
+-- anything runs. `phrun check RUN.h5`: the bounds at the weights of a finished run.
 --
 -- Time is estimated from a few training steps on random numbers with the threads that a run would have; early stopping
 -- makes the real time shorter.
 
 local native = require "ph.native"
+local certificates = require "ph.certify.verb"
 local fault = require "ph.fault"
 local job = require "ph.job"
 local options = require "ph.options"
@@ -103,11 +105,17 @@ local function print_problems(cells)
 end
 
 function check.main(args)
+  if args.spec:find "%.h5$" then return certificates.of_file(args.spec) end
   local experiment = options.load(args)
+  if experiment.main then
+    args.dry_run = true
+    return experiment:main(args)
+  end
   options.defaults(args)
   local cells, rows, total, jobs = job.cells(experiment), {}, 0, 0
   local code = print_problems(cells)
-  for i, group in ipairs(group_jobs(experiment, cells, experiment:cells())) do
+  local groups = group_jobs(experiment, cells, experiment:cells())
+  for i, group in ipairs(groups) do
     group.facts = examine(group.first, args.threads)
     local row, seconds = row_of(group, args.threads)
     rows[i], total, jobs = row, total + seconds, jobs + #group.jobs
@@ -117,6 +125,8 @@ function check.main(args)
   native.write(1, table.concat(tables.render(headers, rows), "\n") .. "\n\n")
   native.write(1, string.format("all epochs of all runs: about %s with %d thread%s%s; early stopping shortens it\n", tables.duration(total / args.jobs), args.threads,
     args.threads == 1 and "" or "s", args.jobs > 1 and string.format(" and %d runs at once", args.jobs) or ""))
+  native.write(1, "\n")
+  certificates.of_groups(groups)
   return code
 end
 

@@ -107,12 +107,13 @@ local function must_be_state(what, f, v)
   return v
 end
 
-local function trace_of(model, width)
-  return { model = model, width = width }
+--- depth: how often the step is repeated, nil for a stage that runs once.
+local function trace_of(model, width, depth)
+  return { model = model, width = width, depth = depth }
 end
 
 local function depth_segment(model, s, shape)
-  local trace = trace_of(model, shape.cols)
+  local trace = trace_of(model, shape.cols, s.depth)
   local z = symbol.leaf(trace, "state", shape.pos, shape.cols)
   local next_state = must_be_state("block", s.block, symbol.record(trace, s.block, z))
   if next_state.cols ~= z.cols or next_state.pos ~= z.pos then
@@ -124,7 +125,7 @@ end
 local function time_segment(model, s, shape)
   local steps = s.steps or shape.pos
   if steps ~= shape.pos then schema.fail("stream", "steps = %d, but its input has %d positions", steps, shape.pos) end
-  local trace = trace_of(model, s.width)
+  local trace = trace_of(model, s.width, steps)
   local x, u = symbol.leaf(trace, "state", 1, s.width), symbol.leaf(trace, "input", 1, shape.cols)
   local next_state = must_be_state("block", s.block, symbol.record(trace, s.block, x, u))
   if next_state.cols ~= s.width then

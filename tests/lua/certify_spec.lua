@@ -305,3 +305,43 @@ describe("a trained net", function()
     plan:close()
   end)
 end)
+
+describe("budget = { contract = kappa }", function()
+  local function text_with(budget, depth)
+    return [[
+local ph = require "ph"
+local block = function(z) return ph.damping { 6, step = 0.25, budget = ]] .. budget .. [[ } * (ph.cayley { 6 } * z) end
+return ph.experiment { name = "c", task = ph.task.circles { classes = 4, width = 6, split = { train = 16, val = 4, test = 4 } },
+  model = function() return { ph.stream { depth = ]] .. depth .. [[, block = block }, ph.affine(4) } end, train = ph.adam { batch = 8, epochs = 1, lr = 1e-3 } }]]
+  end
+
+  local function ir_of(budget, depth)
+    local e, problems = require("ph.spec").load_text(text_with(budget, depth), "b.lua", {})
+    assert(e, problems and problems[1].text)
+    return e:ir(e:cells()[1])
+  end
+
+  it("bounds the contraction of the whole stream by construction, and can be spent to the last drop", function()
+    for _, depth in ipairs { 1, 5, 40 } do
+      local ir = ir_of("{ contract = 1e3 }", depth):gsub("dtype f32", "dtype f64")
+      local c = certify.of(ir).segments[1]
+      assert(math.abs(depth * c.construction.channel[1] + math.log(1e3)) < 1e-9)
+      local weights = { ["s1.A"] = native.random("normal", 1, "c.A", { depth, 6, 6 }), ["s1.L"] = native.tensor({ depth, 6, 6 }, "f64"), ["s2.W"] = native.tensor({ 4, 6 }, "f64"),
+                        ["s2.b"] = native.tensor({ 1, 4 }, "f64") }
+      for t = 1, depth do
+        for i = 1, 6 do weights["s1.L"]:put(7.0, t, i, i) end -- far above the budget in every direction
+      end
+      local w = certify.of(ir, weights).segments[1].at_weights
+      assert(math.abs(w.channel[1] + math.log(1e3)) < 1e-9, "saturated: ln kappa exactly")
+    end
+  end)
+
+  it("refuses what is no contraction, naming the key", function()
+    for budget, text in pairs { ["{ contract = 0.5 }"] = "contract = kappa }", ["{ contrast = 3 }"] = "unknown key 'contrast'", ["{}"] = "contract = kappa }" } do
+      local e, problems = require("ph.spec").load_text(text_with(budget, 2), "b.lua", {})
+      assert.is_nil(e)
+      assert(problems[1].text:find(text, 1, true), problems[1].text)
+      assert.matches("^b.lua:2: damping: 'budget'", problems[1].text)
+    end
+  end)
+end)
