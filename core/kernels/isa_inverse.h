@@ -86,6 +86,14 @@ PH_INL void finish_inverse(int64_t d, int64_t n, real *K, const real *X, int ref
     k_copy(d, d, X, n, K);
 }
 
+/* What becomes of a matrix that was not finite: elimination may leave finite numbers (1/infinity is 0). */
+PH_INL void spoil(int64_t d, real *K, double *resid) {
+  for (int64_t i = 0; i < d * d; i++)
+    K[i] = (real)NAN;
+  if (resid)
+    *resid = NAN;
+}
+
 /* Elimination needs no copy when the size is a multiple of the block and K itself is not needed afterwards. */
 PH_FUN void inverse_pair(int count, int64_t d, real *const K[2], int refine, double *resid, real *scratch) {
   const int64_t n = (d + PH_NB - 1) / PH_NB * PH_NB;
@@ -104,8 +112,8 @@ PH_FUN void inverse_pair(int count, int64_t d, real *const K[2], int refine, dou
       finish_inverse(d, n, K[c], X[c], refine, resid ? resid + c : NULL, E);
     else if (!in_place)
       k_copy(d, d, X[c], n, K[c]);
-    for (int64_t i = 0; i < d * d && !clean[c]; i++)
-      K[c][i] = (real)NAN;
+    if (!clean[c])
+      spoil(d, K[c], resid ? resid + c : NULL);
   }
 }
 

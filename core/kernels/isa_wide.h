@@ -79,12 +79,13 @@ PH_INL real wide_sum(wide w) {
 #endif
 }
 
-/* Sum of squares of n elements times `scale`, in double: element j goes to partial sum j mod 8. */
+/* Sum of squares of n elements times `scale`, in double: element j goes to partial sum j mod 32 (four chains of eight
+ * hide the latency of the multiply-add). */
 PH_INL double sum_squares(int64_t n, const real *x, double scale) {
-  double s[8] = {0};
+  double s[32] = {0};
   int64_t j = 0;
-  for (; j + 8 <= n; j += 8)
-    PH_EACH(i, 8) {
+  for (; j + 32 <= n; j += 32)
+    PH_EACH(i, 32) {
       const double v = (double)x[j + i] * scale;
       s[i] = dfma(v, v, s[i]);
     }
@@ -92,7 +93,7 @@ PH_INL double sum_squares(int64_t n, const real *x, double scale) {
     const double v = (double)x[j] * scale;
     s[i] = dfma(v, v, s[i]);
   }
-  for (int h = 4; h > 0; h /= 2)
+  for (int h = 16; h > 0; h /= 2)
     for (int i = 0; i < h; i++)
       s[i] += s[i + h];
   return s[0];

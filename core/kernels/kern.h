@@ -1,7 +1,8 @@
 /* kern.h - the table of numeric kernels: one source, compiled per instruction set and element type.
  *
  * `ph_kern_get(dtype)` returns the table chosen once at start: the best the CPU runs, or the one named by the
- * environment variable PHRUN_KERNELS (portable, avx2, avx512; for tests). All pointers are to elements of the table's
+ * environment variable PHRUN_KERNELS (portable, avx2, avx512, neon; for tests; a name that does not run here gets one line
+ * on stderr and the best table). All pointers are to elements of the table's
  * type (`real`), strides and leading dimensions count elements, matrices are row-major. Kernels allocate nothing, keep no
  * state, do no I/O, and treat zero sizes as "do nothing". Unless said otherwise an output must not overlap an input.
  *
@@ -17,7 +18,9 @@
 
 #include "base/tensor.h"
 
-/* Elementwise activations. Forward y = f(x); backward gx (+)= gy * f'(.), from x and y. */
+/* Elementwise activations. Forward y = f(x); backward gx (+)= gy * f'(.): tanh, relu and sigmoid from y (x may be NULL), gelu,
+ * softplus and silu from x (y may be NULL). gelu is the exact x Phi(x). NaN stays NaN; |tanh| <= 1 always; gelu and silu
+ * of -infinity are NaN. Accuracy: isa_math.h. */
 typedef enum ph_act {
   PH_ACT_TANH,
   PH_ACT_RELU,
@@ -74,7 +77,8 @@ typedef struct ph_kern {
                         int acc_p);
 
   /* Rows of logits, labels in [0, cols). loss[r] = ln sum exp - logit of the label, hit[r] = 1 when the label is the first
-   * largest logit; g (may be NULL) = scale * (softmax - onehot). loss is double. A label outside the range: assert. */
+   * largest logit; g (may be NULL) = scale * (softmax - onehot). loss is double. A NaN or +infinity in a row: its
+   * loss and g are NaN, no hit. A label outside the range: assert. */
   void (*softmax_ce)(int64_t rows, int64_t cols, const void *x, int64_t ldx, const int32_t *label, double scale,
                      double *loss, int32_t *hit, void *g, int64_t ldg);
   /* loss[r] = mean over cols of (x - t)^2; g (may be NULL) = scale * 2 (x - t)/cols. */
@@ -88,13 +92,13 @@ typedef struct ph_kern {
 
   /* X = K^{-1} in place for K whose symmetric part is >= I (laws.md 12: every pivot >= 1, no pivoting needed). Two
    * matrices run interleaved to hide the division latency. Block size 16 whatever the vector. scratch: PH_INV_SCRATCH(d)
-   * elements. resid[i] (may be NULL) = max |I - K X| measured on the way to one Newton step X += X (I - K X), done when
-   * refine != 0. A non-finite K gives a non-finite X of that matrix only. 2 d^3 flops (+ 4 d^3 with refine). */
+   * elements. refine != 0: one Newton step X += X (I - K X). resid[i] (may be NULL) = max |I - K X| before that step. A
+   * non-finite K gives X and resid of that matrix alone as NaN. 2 d^3 flops, + 2 d^3 for resid, + 4 d^3 for refine (resid
+   * included). A matrix gives the same bits in any company. */
   void (*inverse)(int64_t count, int64_t d, void *K, int64_t step, int refine, double *resid, void *scratch);
 
   /* S = A - A^T */
   void (*skew)(int64_t count, int64_t d, const void *A, int64_t stepa, void *S, int64_t steps);
-  /* y = f(x) for a plain strided set of n elements each: see act/axpby with rows = count. */
 
   /* ---- optimizers on n contiguous elements ---- */
   void (*adam)(int64_t n, void *p, const void *g, void *m, void *v, const ph_adam *o);
@@ -116,7 +120,8 @@ const ph_kern *ph_kern_get(ph_dtype dtype);
 /* A table by name ("portable", "avx2", "avx512", "neon"), NULL if this build or this CPU has none. */
 const ph_kern *ph_kern_find(ph_dtype dtype, const char *name);
 
-/* Peak float32 rate of this core by the micro-kernel on L1-resident operands, GFLOP/s (bench and reports). */
+/* Peak rate of this core by the chosen table's gemm on L1-resident operands, GFLOP/s, the best of many short runs within about
+ * `seconds` (bench and reports). Not for two threads at once. */
 double ph_kern_peak(ph_dtype dtype, double seconds);
 
 #endif
