@@ -2,6 +2,7 @@
 
 local channel = require "ph.channel"
 local experiment = require "ph.experiment"
+local figures = require "ph.figures"
 local geometry = require "ph.geometry"
 local images = require "ph.images"
 local laws = require "ph.laws"
@@ -32,6 +33,7 @@ take(experiment, { "experiment" })
 take(tensors, { "tensor", "eye", "zeros", "ones", "randn", "rand" })
 for name, word in pairs(rules.words) do ph[name] = word end
 take(laws, laws.exports)
+take(figures, { "plot" })
 take(laws_experiment, { "laws_experiment", "law" })
 ph.task = { circles = geometry.circles, spirals = geometry.spirals, images = images.images }
 

@@ -9,6 +9,7 @@ local dissipation = require "ph.laws.dissipation"
 local maps = require "ph.laws.maps"
 local result = require "ph.laws.result"
 local stream = require "ph.laws.stream"
+local trained = require "ph.laws.trained"
 local transport = require "ph.laws.transport"
 
 local laws = {
@@ -22,6 +23,7 @@ local laws = {
   law_stream = stream.new,
   random_stream = stream.random,
   matrix_stream = stream.of_matrices,
+  trained_stream = trained.stream,
   ceiling = stream.ceiling,
   gradient_bracket = stream.gradient,
   necessity = stream.necessity,
@@ -52,7 +54,7 @@ end
 
 --- Names that `ph` offers.
 laws.exports = { "orthogonality", "reach", "transport_volume", "contraction", "volume", "meter_error", "guarded", "budget_for", "generator", "law_stream", "random_stream",
-                 "matrix_stream", "ceiling", "gradient_bracket", "necessity", "spectrum", "oscillation", "euler_twin", "splitting_error",
+                 "matrix_stream", "trained_stream", "ceiling", "gradient_bracket", "necessity", "spectrum", "oscillation", "euler_twin", "splitting_error",
                  "polar_split", "scaled_norm" }
 
 return laws

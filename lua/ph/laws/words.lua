@@ -15,6 +15,7 @@ local words <const> = {
   { "law_stream", "ph.law_stream { A =, L =, B =, step =, budget = }", "A stream for the laws from its parameters, layers first." },
   { "random_stream", "ph.random_stream { depth =, width =, step =, seed = }", "A stream for the laws with random parameters." },
   { "matrix_stream", "ph.matrix_stream(M)", "A stream of bare matrices (layers, d, d): only spectrum and gradients are known." },
+  { "trained_stream", "ph.trained_stream(path)", "The state channel of a trained net, from its run file." },
   { "ceiling", "ph.ceiling(stream, x0, u)", "States of a stream beside the norm ceiling, energy beside its exact balance." },
   { "gradient_bracket", "ph.gradient_bracket(stream, gL)", "Gradients from the last layer down beside their bracket." },
   { "necessity", "ph.necessity(stream)", "Without dissipation singular values stay at 1: how many, at least and found." },
@@ -25,5 +26,7 @@ local words <const> = {
   { "polar_split", "ph.polar_split(M)", "Lambda and C from their product alone: left polar factors." },
   { "scaled_norm", "ph.scaled_norm(t)", "Euclidean norm that does not overflow before the elements do." },
 }
+
+schema.describe("plot", "tensors", "ph.plot(y), ph.plot(x, y), ph.plot(y, { file = 'a.png', log = true })", "Lines in the terminal, or in a .png, .svg or .pdf file; a matrix gives one line a row.")
 
 for _, w in ipairs(words) do schema.describe(w[1], "laws", w[2], w[3]) end
