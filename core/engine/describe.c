@@ -100,6 +100,9 @@ static void ploc_text(page *s, const ph_plan *p, const ph_part *t, const ph_ploc
   case PH_PS_KEEP:
     put(s, " kept@%lld", (long long)l->off);
     break;
+  case PH_PS_PACK:
+    put(s, " pack@%lld", (long long)l->off);
+    break;
   case PH_PS_TEMP:
     put(s, " tmp@%lld", (long long)l->off);
     break;

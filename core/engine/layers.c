@@ -18,6 +18,8 @@ static char *locate(const chunk *c, const ph_ploc *l) {
     return ph_at(p, p->param[c->part->first_param + l->param].value, c->first * l->step);
   case PH_PS_KEEP:
     return ph_at(p, c->part->keep, l->off * c->part->layers + c->first * l->step);
+  case PH_PS_PACK:
+    return ph_at(p, c->part->pack, l->off + c->first * l->step);
   case PH_PS_TEMP:
     return ph_at(p, c->d->temp, l->off * c->count);
   case PH_PS_WGRAD:
@@ -134,7 +136,10 @@ static void pack_matrix(const chunk *c, const ph_product *q, int m, int64_t row,
   const ph_ploc *v = &c->part->pprog.value[w->node];
   const char *from = ph_at(p, locate(c, v), layer * v->step);
   char *pack = ph_at(p, c->part->pack, (c->first + layer) * s->pack);
-  memcpy(ph_at(p, pack, q->wn + row * q->K), from, (size_t)(w->rows * w->cols) * p->size);
+  char *natural = ph_at(p, pack, q->wn + row * q->K);
+  if (natural != from) {
+    memcpy(natural, from, (size_t)(w->rows * w->cols) * p->size);
+  }
   p->k->transpose(w->rows, w->cols, from, w->cols, ph_at(p, pack, q->wt + row), q->N);
 }
 

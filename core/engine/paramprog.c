@@ -1,7 +1,8 @@
 /* paramprog.c - parameter phase of a segment: values that depend on parameters alone, and their adjoint.
  *
  * The same program runs for every layer, on chunks of layers at a time. Values the adjoint reads are kept per layer
- * between steps (C, Lambda, the guarded L); all others live in a chunk's temporary memory. Cotangents start from the
+ * between steps (C, Lambda, the guarded L); matrices the stream multiplies by are computed in place in its pack; all others live
+ * in a chunk's temporary memory. Cotangents start from the
  * stream's weight cotangents and end at the parameters.
  */
 #include "base/mem.h"
@@ -65,6 +66,22 @@ static bool kept(const ph_graph *g, int node) {
   return false;
 }
 
+/* A matrix that the stream multiplies by is computed where the product's natural form lies, when it is not a parameter. */
+static bool place_in_pack(const ph_program *p, int node, ph_ploc *out) {
+  for (int i = 0; i < p->nproducts; i++) {
+    const ph_product *q = &p->product[i];
+    int64_t row = 0;
+    for (int m = 0; m < q->members; m++) {
+      if (p->weight[q->matrix[m]].node == node) {
+        *out = (ph_ploc){.space = PH_PS_PACK, .off = q->wn + row * q->K, .step = p->pack};
+        return true;
+      }
+      row += p->weight[q->matrix[m]].rows;
+    }
+  }
+  return false;
+}
+
 static void describe_call(const ph_graph *g, int node, ph_pins *i, const ph_ploc *value) {
   const ph_gnode *n = &g->node[node];
   i->op = n->op;
@@ -90,8 +107,10 @@ static void forward(pbuild *b) {
       q->value[i] = (ph_ploc){.space = PH_PS_LEAF, .param = n->param, .step = size_of(g, i)};
       continue;
     }
-    bool keep = kept(g, i);
-    q->value[i] = place(keep ? &q->keep : &q->temp, keep ? PH_PS_KEEP : PH_PS_TEMP, size_of(g, i));
+    if (!place_in_pack(q->stream, i, &q->value[i])) {
+      bool keep = kept(g, i);
+      q->value[i] = place(keep ? &q->keep : &q->temp, keep ? PH_PS_KEEP : PH_PS_TEMP, size_of(g, i));
+    }
     describe_call(g, i, emit(q, &q->fwd), q->value);
     ph_shape in[PH_OP_ARGS];
     for (int a = 0; a < n->nargs; a++) {

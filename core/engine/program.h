@@ -176,13 +176,13 @@ void ph_program_backward(ph_program *p, ph_back *b, bool with_entry);
 
 /* ---- parameter phase ---- */
 
-typedef enum ph_pspace { PH_PS_LEAF, PH_PS_KEEP, PH_PS_TEMP, PH_PS_WGRAD, PH_PS_NONE } ph_pspace;
+typedef enum ph_pspace { PH_PS_LEAF, PH_PS_KEEP, PH_PS_PACK, PH_PS_TEMP, PH_PS_WGRAD, PH_PS_NONE } ph_pspace;
 
 /* Where a parameter value or its cotangent lives: matrices `step` apart. */
 typedef struct ph_ploc {
   ph_pspace space;
   int param;         /* LEAF */
-  int64_t off, step; /* KEEP, TEMP: off * (layers of the region) + layer * step; WGRAD: off + layer * step */
+  int64_t off, step; /* KEEP, TEMP: off * (layers of the region) + layer * step; PACK, WGRAD: off + layer * step */
 } ph_ploc;
 
 typedef struct ph_pins {
