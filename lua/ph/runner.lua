@@ -83,6 +83,19 @@ function Pool:take_line(worker, line)
   if packet and packet.outcome then worker.outcome = packet.outcome end
 end
 
+--- Plain searches only: a pattern that backtracks over a line of n bytes costs n^2.
+function Pool:take_chunk(worker, chunk)
+  worker.text = worker.text .. chunk
+  local from = 1
+  local to = worker.text:find("\n", from, true)
+  while to do
+    self:take_line(worker, worker.text:sub(from, to - 1))
+    from = to + 1
+    to = worker.text:find("\n", from, true)
+  end
+  worker.text = worker.text:sub(from)
+end
+
 local function death_of(pid, code, signal)
   if signal then return string.format("its worker (process %d) was ended by signal %s", pid, tostring(signal)) end
   return string.format("its worker (process %d) ended with code %s and no result", pid, tostring(code))
@@ -106,9 +119,7 @@ function Pool:read(fd)
   local worker = self.running[fd]
   local chunk = native.read_fd(fd)
   if chunk and #chunk > 0 then
-    worker.text = worker.text .. chunk
-    for line in worker.text:gmatch "([^\n]*)\n" do self:take_line(worker, line) end
-    worker.text = worker.text:match "[^\n]*$"
+    self:take_chunk(worker, chunk)
     return
   end
   native.close_fd(fd)
