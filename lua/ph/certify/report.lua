@@ -100,7 +100,7 @@ local function volume_lines(out, s)
 end
 
 local function stream_lines(out, s)
-  out[#out + 1] = string.format("  segment %d: %s of %d, width %d", s.index, s.kind == "time" and "stream over time, steps" or "stream over depth, layers", s.depth, s.width)
+  out[#out + 1] = string.format("  segment %d: stream over %s, %d %s, width %d", s.index, s.kind, s.depth, s.kind == "time" and "steps" or "layers", s.width)
   channel_lines(out, s)
   port_lines(out, s)
   ceiling_lines(out, s)
