@@ -70,7 +70,7 @@ function measure.budget_of_sample(z, ports)
     budget = budget + ports[t]
     local q = z[t + 1] / budget
     if not (q <= 1 + measure.tolerance) then above = above + 1 end
-    if not (q <= largest) then largest = q end
+    if q > largest or q ~= q then largest = q end
   end
   return above, largest
 end
@@ -81,7 +81,7 @@ function measure.port_budget(plan, data, segment)
   for i = 1, n do
     local above, q = measure.budget_of_sample(res.state:index(1, i):totable(), res.port:index(1, i):totable())
     violations = violations + above
-    if not (q <= largest) then largest = q end
+    if q > largest or q ~= q then largest = q end
   end
   return { ["port.violations"] = violations, ["port.ratio"] = largest }, {}
 end

@@ -1,0 +1,211 @@
+local job = require "ph.job"
+local measure = require "ph.measure"
+local native = require "ph.native"
+local results = require "ph.results"
+local runfile = require "ph.runfile"
+local runner = require "ph.runner"
+
+local function temp_dir()
+  local path = os.tmpname()
+  os.remove(path)
+  finally(function() os.execute("rm -rf '" .. path .. "'") end)
+  return path
+end
+
+local function record(run, more)
+  local r = { run = run, label = "family=ph lr=" .. run, cell_label = "family=ph", status = "done", chosen = false, test_opened = 0, metrics = {} }
+  for k, v in pairs(more or {}) do r[k] = v end
+  return r
+end
+
+describe("a results directory", function()
+  it("has one writer at a time", function()
+    local dir = temp_dir()
+    local store = assert(results.open(dir))
+    local second, problem = results.open(dir)
+    assert.is_nil(second)
+    assert.matches("another phrun is writing here", problem)
+    store:release()
+    assert(results.open(dir)):release()
+  end)
+
+  it("removes what a killed program left half-written, and nothing else", function()
+    local dir = temp_dir()
+    assert(results.open(dir)):release()
+    assert(native.write_file(dir .. "/runs/abc.h5.tmp-123", "half"))
+    assert(native.write_file(dir .. "/runs/abc.h5", "whole"))
+    assert(native.write_file(dir .. "/notes.tmp", "mine"))
+    assert(results.open(dir)):release()
+    assert.is_nil(native.stat(dir .. "/runs/abc.h5.tmp-123"))
+    assert.is_table(native.stat(dir .. "/runs/abc.h5"))
+    assert.is_table(native.stat(dir .. "/notes.tmp"))
+  end)
+
+  it("takes a run for finished only when its record closes it and its file is there", function()
+    local dir = temp_dir()
+    local store = assert(results.open(dir))
+    assert(store:close_run("done", record("a"), { path = "runs/a.h5", sha256 = "00" }))
+    assert.is_nil(store:finished("a"))
+    assert(native.write_file(results.run_path(dir, "a"), "x"))
+    assert.equal("done", store:finished("a").status)
+    assert(store:close_run("failed", record("b", { status = "failed", reason = "no file" })))
+    assert(native.write_file(results.run_path(dir, "b"), "x"))
+    assert.is_nil(store:finished("b"))
+    store:release()
+    local again = assert(results.peek(dir))
+    assert.equal("done", again:finished("a").status)
+    assert.equal("no file", again.records.b.reason)
+  end)
+
+  it("keeps who was chosen last, also when it is read again", function()
+    local dir = temp_dir()
+    local store = assert(results.open(dir))
+    assert(store:close_run("done", record("a", { chosen = true, test_opened = 1 })))
+    assert(store:close_run("done", record("b")))
+    assert.is_true(store:rivals("family=ph", "b"))
+    assert.is_false(store:rivals("family=ph", "a"))
+    assert(store:append { event = "selected", run = "b", label = "family=ph" })
+    store:choose("family=ph", "b")
+    store:release()
+    for _, s in ipairs { store, assert(results.peek(dir)) } do
+      assert.same({ false, true }, { s.records.a.chosen, s.records.b.chosen })
+    end
+  end)
+
+  it("refuses a directory whose ledger was changed", function()
+    local dir = temp_dir()
+    local store = assert(results.open(dir))
+    assert(store:close_run("done", record("a")))
+    store:release()
+    local text = native.read_file(dir .. "/ledger.jsonl")
+    assert(native.write_file(dir .. "/ledger.jsonl", (text:gsub('"run":"a"', '"run":"z"', 1))))
+    local _, problem, kind = results.open(dir)
+    assert.equal("tampered", kind)
+    assert.matches("line 1 was changed", problem)
+  end)
+
+  it("is left unlocked when it can not be opened", function()
+    local dir = temp_dir()
+    assert(results.open(dir)):release()
+    assert(native.write_file(dir .. "/ledger.jsonl", "{}\n"))
+    assert.is_nil((results.open(dir)))
+    assert(native.write_file(dir .. "/ledger.jsonl", ""))
+    assert(results.open(dir)):release()
+  end)
+end)
+
+describe("a run file", function()
+  it("is refused when it is something else", function()
+    local dir = temp_dir()
+    assert(native.mkdir(dir))
+    assert(native.h5_write(dir .. "/x.h5", { { path = "/", attr = "format", value = "other" } }))
+    local run, problem = runfile.open(dir .. "/x.h5")
+    assert.is_nil(run)
+    assert.matches("not a run file", problem)
+    assert(native.write_file(dir .. "/y.h5", "no hdf5"))
+    assert.is_nil((runfile.open(dir .. "/y.h5")))
+    assert.is_nil((runfile.open(dir .. "/z.h5")))
+  end)
+end)
+
+describe("what changed between two runs", function()
+  local before = { ir = "aa", task = 'task.circles{noise=0.25,split={"test":1,"train":2},width=8}', data = "d1", train = "adam{epochs=4,lr=0.001}", measure = "growth" }
+
+  local function change(more)
+    local now = {}
+    for k, v in pairs(before) do now[k] = v end
+    for k, v in pairs(more) do now[k] = v end
+    return job.changes(now, before)
+  end
+
+  it("is told by key with both values", function()
+    assert.equal("changed: train lr: 0.001 -> 0.01", change { train = "adam{epochs=4,lr=0.01}" })
+    assert.equal("changed: train kind: adam -> sgd", change { train = "sgd{epochs=4,lr=0.001}" })
+    assert.equal('changed: task split: {"test":1,"train":2} -> {"test":1,"train":3}', change { task = before.task:gsub('"train":2', '"train":3') })
+    assert.equal("changed: task classes: none -> 4", change { task = before.task:gsub("{noise", "{classes=4,noise", 1) })
+    assert.equal("changed: model: aa -> bb, data: d1 -> d2", change { ir = "bb", data = "d2" })
+    assert.equal("changed: measure: growth -> none", change { measure = "none" })
+    assert.equal("changed: lock: none -> 77", change { lock = "77" })
+    assert.equal("its configuration changed", change {})
+  end)
+end)
+
+describe("short labels", function()
+  it("keep what tells runs apart", function()
+    local labels = { "family=ph depth=30 seed=0 lr=0.001", "family=resnet depth=30 seed=0 lr=0.003" }
+    local axes = job.varying(labels)
+    assert.equal("ph lr=0.001", job.short_label(labels[1], axes))
+    assert.equal(labels[1], job.short_label(labels[1], {}))
+  end)
+end)
+
+describe("measures", function()
+  it("count states above the port budget and find the largest quotient", function()
+    assert.same({ 0, 1 }, { measure.budget_of_sample({ 1, 2, 2.5 }, { 1, 1 }) })
+    assert.same({ 1, 2 }, { measure.budget_of_sample({ 1, 4, 2 }, { 1, 1 }) })
+    local above, largest = measure.budget_of_sample({ 1, 0 / 0, 2 }, { 1, 1 })
+    assert.equal(1, above, "a norm that is no number is a violation")
+    assert.is_true(largest ~= largest)
+    assert.same({ 0, 1 + 5e-6 }, { measure.budget_of_sample({ 1, (1 + 5e-6) }, { 0 }) })
+  end)
+
+  it("give gradient ratios to the last layer: first, largest, smallest", function()
+    local metrics, profile = measure.envelope { 6, 1, 8, 2 }
+    assert.same({ ["grad.first"] = 3, ["grad.max"] = 4, ["grad.min"] = 0.5 }, metrics)
+    assert.same({ 3, 0.5, 4, 1 }, profile)
+  end)
+
+  it("count answers by label, the first of equal logits", function()
+    local logits = native.from({ { 1, 0, 0 }, { 0, 2, 2 }, { 0, 0, 3 }, { 1, 1, 1 } }, "f32")
+    local confusion = measure.confusion(logits, native.from({ 0, 2, 2, 1 }, "i32"), 3)
+    assert.same({ { 1, 0, 0 }, { 1, 0, 0 }, { 0, 1, 1 } }, confusion:totable())
+  end)
+
+  it("take the longest stream over depth for the net's own", function()
+    local segments = { { kind = "once", repeat_ = 1 }, { kind = "depth", repeat_ = 5 }, { kind = "time", repeat_ = 28 }, { kind = "depth", repeat_ = 9 }, { kind = "depth", repeat_ = 9 } }
+    local main, all = measure.streams(segments)
+    assert.equal(4, main)
+    assert.same({ 2, 4, 5 }, all)
+  end)
+end)
+
+describe("workers", function()
+  local function run(workers, units, execute)
+    local seen, at = { order = {}, messages = {} }, 0
+    runner.new({
+      workers = workers, execute = execute,
+      next = function()
+        at = at + 1
+        return units[at]
+      end,
+      receive = function(unit, message) seen.messages[#seen.messages + 1] = unit .. ":" .. message.text end,
+      ended = function(unit, outcome) seen[unit] = outcome end,
+    }):run()
+    return seen
+  end
+
+  local function work(unit, send)
+    send { text = "hello" }
+    if unit == "bad" then error("it broke", 0) end
+    return { status = "fine", value = #unit, big = ("x"):rep(200000) }
+  end
+
+  it("give the same outcomes in this process and in others", function()
+    local units = { "a", "bbb", "bad", "cc" }
+    local here, there = run(1, units, work), run(3, units, work)
+    for _, unit in ipairs(units) do assert.same(here[unit], there[unit]) end
+    assert.same({ status = "failed", reason = "it broke" }, there.bad)
+    assert.equal(4, #there.messages)
+    assert.equal(3, there.bbb.value)
+  end)
+
+  it("that die are told, and the others go on", function()
+    local seen = run(2, { "dies", "lives" }, function(unit)
+      if unit == "dies" then native.kill(native.pid(), "SIGKILL") end
+      return { status = "fine" }
+    end)
+    assert.equal("killed", seen.dies.status)
+    assert.matches("was ended by signal 9", seen.dies.reason)
+    assert.equal("fine", seen.lives.status)
+  end)
+end)
