@@ -45,7 +45,6 @@ end)
 local checkpoint = require "ph.checkpoint"
 local job = require "ph.job"
 local native = require "ph.native"
-local runner = require "ph.runner"
 local spec = require "ph.spec"
 local train = require "ph.train"
 
@@ -63,7 +62,7 @@ local function small_job(lr, epochs, patience)
   return assert(experiment and job.cells(experiment)[1].jobs[1], problems and problems[1].text)
 end
 
---- Trains with a plan of its own, up to `steps` steps of this call; returns the status, the training, the last weights' bytes.
+--- Trains with a plan of its own, up to `steps` steps of this call; returns the status, the training, hashes of the last weights.
 local function session(one, path, steps, every)
   local set, done, seen = one.load(), 0, {}
   local data = { train = native.data(set.train.x, set.train.y), val = native.data(set.val.x, set.val.y) }
@@ -79,7 +78,7 @@ local function session(one, path, steps, every)
   t:begin()
   local status = t:run()
   local bits = {}
-  for name, tensor in pairs(checkpoint.snapshot(plan)) do bits[name] = tensor:bytes() end
+  for name, tensor in pairs(checkpoint.snapshot(plan)) do bits[name] = native.sha256(tensor:bytes()) end
   data.train:close()
   data.val:close()
   return status, t, bits, seen
@@ -161,7 +160,7 @@ describe("training", function()
       if epoch < t.stop.best_epoch then assert.is_true(row[6] < best_row[6]) else assert.is_true(row[6] <= best_row[6]) end
     end
     local differs = false
-    for name, tensor in pairs(t.best) do differs = differs or tensor:bytes() ~= last[name] end
+    for name, tensor in pairs(t.best) do differs = differs or native.sha256(tensor:bytes()) ~= last[name] end
     assert.equal(t.stop.best_epoch ~= #t.rows, differs)
     assert.equal(one.protocol.patience, t.state.ended_by == "patience" and t.stop.waited or one.protocol.patience)
   end)
@@ -173,15 +172,14 @@ describe("training", function()
   end)
 
   it("records a run whose loss is not finite, with the place, and changes no weight by it", function()
-    local one = small_job("1e6", 20)
-    local status, t, bits = session(one, temp_file())
+    local path = temp_file()
+    local status, t = session(small_job("1e6", 20), path)
     assert.equal("diverged", status)
     local d = t.state.diverged
     assert.is_true(d.step > 1 and d.epoch >= 1)
     assert.equal("number", type(d.last_loss))
     assert.is_true(d.last_loss == d.last_loss and d.last_loss < math.huge)
-    for name in pairs(bits) do assert.is_nil(native.from_bytes(bits[name], { #bits[name] // 4 }, "f32"):first_nonfinite()) end
-    assert.is_false(runner.stopped())
+    for _, tensor in pairs(checkpoint.read(path).final) do assert.is_nil(tensor:first_nonfinite()) end
   end)
 
   it("starts over with a note when its checkpoint can not be read", function()
