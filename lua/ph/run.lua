@@ -219,7 +219,7 @@ function Session:trained(unit, outcome)
   if state.waiting == 0 then self:select(state) end
 end
 
-function Session:finished(unit, outcome)
+function Session:finished(outcome)
   for _, closed in ipairs(outcome.closed) do
     local record = closed.record
     local ok, problem = self.store:close_run(closed.again and "measured" or record.status, record, closed.file)
@@ -241,7 +241,7 @@ function Session:ended(unit, outcome)
   elseif unit.kind == "train" then
     self:trained(unit, outcome)
   else
-    self:finished(unit, outcome)
+    self:finished(outcome)
   end
 end
 

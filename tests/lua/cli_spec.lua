@@ -39,9 +39,9 @@ describe("the command line", function()
     local code, out, problem = phrun "verfy"
     assert.same({ 2, "", 1 }, { code, out, lines(problem) })
     assert.matches("phrun: unknown verb or file 'verfy' %(did you mean 'verify'%?%)", problem)
-    code, _, problem = phrun "--frobnicate"
-    assert.equal(2, code)
-    assert.matches("unknown option '%-%-frobnicate'", problem)
+    local second, _, wrong = phrun "--frobnicate"
+    assert.equal(2, second)
+    assert.matches("unknown option '%-%-frobnicate'", wrong)
   end)
 
   it("takes a name with .lua or a slash for a spec", function()
