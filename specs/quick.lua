@@ -20,6 +20,6 @@ return ph.experiment {
   task    = ph.task.circles { classes = 4, width = d, spread = 0.2, noise = 0.25, split = { train = 3600, val = 1200, test = 1200 } },
   model   = function(cell) return { ph.stream { depth = cell.depth, block = block[cell.family] }, ph.affine(4) } end,
   grid    = { family = { "ph", "resnet" }, depth = 30, seed = 0 },
-  train   = ph.adam { lr = 1e-3, batch = 128, epochs = 20, patience = 6 },
+  train   = ph.adam { lr = 1e-4, batch = 128, epochs = 30, patience = 10 },
   measure = { ph.growth(), ph.gradient_envelope(), ph.port_budget() },
 }
