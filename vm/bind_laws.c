@@ -5,12 +5,14 @@
 
 /* A pool that Lua collects should an error be raised while it is in use. */
 static ph_pool *push_pool(lua_State *L, lua_Integer threads) {
-  if (threads < 1 || threads > 1024) ph_fail(L, "threads = %lld is outside 1 .. 1024", (long long)threads);
+  if (threads < 1 || threads > 1024)
+    ph_fail(L, "threads = %lld is outside 1 .. 1024", (long long)threads);
   ph_pool **slot = lua_newuserdatauv(L, sizeof *slot, 0);
   *slot = NULL;
   luaL_setmetatable(L, "ph.laws.pool");
   ph_err err;
-  if (ph_pool_new(slot, (int)threads, &err)) ph_raise(L, &err);
+  if (ph_pool_new(slot, (int)threads, &err))
+    ph_raise(L, &err);
   return *slot;
 }
 
@@ -36,7 +38,8 @@ static double number_field(lua_State *L, const char *name, double def) {
   }
   int ok;
   double v = lua_tonumberx(L, -1, &ok);
-  if (!ok) ph_fail(L, "random streams: %s is a %s, a number is needed", name, luaL_typename(L, -1));
+  if (!ok)
+    ph_fail(L, "random streams: %s is a %s, a number is needed", name, luaL_typename(L, -1));
   lua_pop(L, 1);
   return v;
 }
@@ -49,7 +52,8 @@ static int64_t integer_field(lua_State *L, const char *name, int64_t def) {
   }
   int ok;
   lua_Integer v = lua_tointegerx(L, -1, &ok);
-  if (!ok) ph_fail(L, "random streams: %s must be an integer", name);
+  if (!ok)
+    ph_fail(L, "random streams: %s must be an integer", name);
   lua_pop(L, 1);
   return v;
 }
@@ -82,7 +86,8 @@ static double *push_norms(lua_State *L, const ph_laws_random *c) {
 static int prepare(lua_State *L, ph_laws_random *c, ph_pool **pool) {
   *c = check_config(L);
   ph_err err;
-  if (ph_laws_check(c, &err)) ph_raise(L, &err);
+  if (ph_laws_check(c, &err))
+    ph_raise(L, &err);
   *pool = push_pool(L, integer_field(L, "threads", 1));
   return lua_gettop(L);
 }
@@ -97,7 +102,8 @@ static int l_laws_conserve(lua_State *L) {
   ph_err err;
   ph_status st = ph_laws_conserve(&c, pool, norm, bound, &guarded, &err);
   close_pool(L, at);
-  if (st) return ph_raise(L, &err);
+  if (st)
+    return ph_raise(L, &err);
   lua_pushinteger(L, guarded);
   return 3;
 }
@@ -111,7 +117,8 @@ static int l_laws_twin(lua_State *L) {
   ph_err err;
   ph_status st = ph_laws_twin(&c, pool, norm, &roundtrip, &err);
   close_pool(L, at);
-  if (st) return ph_raise(L, &err);
+  if (st)
+    return ph_raise(L, &err);
   lua_pushnumber(L, roundtrip);
   return 2;
 }
@@ -145,7 +152,8 @@ static int l_laws_spectrum(lua_State *L) {
   const ph_tensor *M = ph_check_tensor(L, 1);
   char have[96];
   if (M->dtype != PH_F64 || M->rank < 3 || M->dim[M->rank - 1] != M->dim[M->rank - 2])
-    ph_fail(L, "spectrum: a stack of square f64 matrices is needed, this is %s", ph_tensor_describe(M, have, sizeof have));
+    ph_fail(L, "spectrum: a stack of square f64 matrices is needed, this is %s",
+            ph_tensor_describe(M, have, sizeof have));
   int64_t count = M->rank == 4 ? M->dim[0] : 1, layers = M->dim[M->rank - 3], d = M->dim[M->rank - 1];
   int passes = (int)luaL_optinteger(L, 2, 1);
   ph_pool *pool = push_pool(L, luaL_optinteger(L, 3, 1));
@@ -160,8 +168,9 @@ static int l_laws_spectrum(lua_State *L) {
 }
 
 void ph_bind_laws(lua_State *L) {
-  static const luaL_Reg functions[] = {{"conserve", l_laws_conserve}, {"twin", l_laws_twin},         {"control", l_laws_control},
-                                       {"gradient", l_laws_gradient}, {"spectrum", l_laws_spectrum}, {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"conserve", l_laws_conserve}, {"twin", l_laws_twin},
+                                       {"control", l_laws_control},   {"gradient", l_laws_gradient},
+                                       {"spectrum", l_laws_spectrum}, {NULL, NULL}};
   ph_metatable(L, "ph.laws.pool", (const luaL_Reg[]){{NULL, NULL}}, NULL, l_pool_close);
   luaL_newlib(L, functions);
   lua_setfield(L, -2, "laws");

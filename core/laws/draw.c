@@ -13,14 +13,16 @@ ph_status ph_laws_check(const ph_laws_random *c, ph_err *err) {
     const char *name;
     double value, least, most;
   } field[] = {
-      {"streams", (double)c->streams, 1, 1e7}, {"inputs", (double)c->inputs, 1, 1e6}, {"depth", (double)c->depth, 1, 1e6},
-      {"width", (double)c->width, 1, 1024},    {"step", c->step, 1e-300, 1e300},      {"transport", c->transport, 0, 1e150},
-      {"damping", c->damping, 0, 1e150},       {"port", c->port, 0, 1e150},           {"control", c->control, 0, 1e150},
-      {"budget", c->budget, 0, 1e150},
+      {"streams", (double)c->streams, 1, 1e7}, {"inputs", (double)c->inputs, 1, 1e6},
+      {"depth", (double)c->depth, 1, 1e6},     {"width", (double)c->width, 1, 1024},
+      {"step", c->step, 1e-300, 1e300},        {"transport", c->transport, 0, 1e150},
+      {"damping", c->damping, 0, 1e150},       {"port", c->port, 0, 1e150},
+      {"control", c->control, 0, 1e150},       {"budget", c->budget, 0, 1e150},
   };
   for (size_t i = 0; i < sizeof field / sizeof field[0]; i++) {
     if (!(field[i].value >= field[i].least && field[i].value <= field[i].most)) {
-      return ph_err_set(err, PH_E_ARG, "random streams: %s = %g is outside %g .. %g", field[i].name, field[i].value, field[i].least, field[i].most);
+      return ph_err_set(err, PH_E_ARG, "random streams: %s = %g is outside %g .. %g", field[i].name, field[i].value,
+                        field[i].least, field[i].most);
     }
   }
   double results = (double)c->streams * (double)c->inputs * ((double)c->depth + 1);
@@ -41,7 +43,8 @@ ph_status ph_laws_bench_init(ph_laws_bench *b, const ph_laws_random *c, ph_err *
     return ph_err_set(err, PH_E_NOMEM, "random streams: no memory for a worker of width %zu", d);
   }
   *b = (ph_laws_bench){.k = ph_kern_get(PH_F64), .block = p};
-  double **part[] = {&b->N, &b->P, &b->A, &b->L, &b->R, &b->B, &b->x, &b->y, &b->inj, &b->other, &b->rows, &b->norms, &b->scratch};
+  double **part[] = {&b->N, &b->P,   &b->A,     &b->L,    &b->R,     &b->B,      &b->x,
+                     &b->y, &b->inj, &b->other, &b->rows, &b->norms, &b->scratch};
   for (size_t i = 0; i < sizeof part / sizeof part[0]; i++) {
     *part[i] = p;
     p += i < 6 ? mm : i < 11 ? state : i == 11 ? n : scratch;
@@ -63,7 +66,8 @@ static void draw_matrix(const ph_laws_random *c, const char *name, double scale,
 static ph_status apply_guard(ph_laws_bench *b, const ph_laws_random *c, ph_err *err) {
   int64_t d = c->width;
   b->guarded = false;
-  if (c->budget == 0 || c->step * b->k->sumsq(d * d, b->L) <= c->budget || c->step * sqrt(b->k->sumsq(d * d, b->R)) <= c->budget) {
+  if (c->budget == 0 || c->step * b->k->sumsq(d * d, b->L) <= c->budget ||
+      c->step * sqrt(b->k->sumsq(d * d, b->R)) <= c->budget) {
     return PH_OK;
   }
   ph_status st = ph_la_eigh((int)d, b->R, b->scratch, NULL, err);

@@ -3,8 +3,8 @@
 
 #include "laws/isa.h"
 
-#define DECLARE(isa)                       \
-  ph_laws_gauss_fn ph_laws_gauss_##isa;   \
+#define DECLARE(isa)                    \
+  ph_laws_gauss_fn ph_laws_gauss_##isa; \
   ph_laws_gauss8_fn ph_laws_gauss8_##isa;
 PH_LAWS_ISA(DECLARE)
 

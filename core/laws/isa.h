@@ -25,9 +25,9 @@
 #endif
 
 /* In a function that returns the kernel `prefix`_isa: one line an instruction set, the portable one when none fits. */
-#define PH_LAWS_CHOOSE(prefix, isa)                  \
+#define PH_LAWS_CHOOSE(prefix, isa)                   \
   if (strcmp(ph_kern_get(PH_F64)->name, #isa) == 0) { \
-    return prefix##isa;                              \
+    return prefix##isa;                               \
   }
 
 #endif

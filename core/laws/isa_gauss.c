@@ -35,19 +35,13 @@ static inline vu product(vu a, uint32_t b) {
 #endif
 }
 
-static inline vd choose(vi mask, vd yes, vd no) {
-  return (vd)((mask & (vi)yes) | (~mask & (vi)no));
-}
+static inline vd choose(vi mask, vd yes, vd no) { return (vd)((mask & (vi)yes) | (~mask & (vi)no)); }
 
 /* Exact for 0 <= u < 2^52. */
-static inline vd double_of(vu u) {
-  return (vd)(u | 0x4330000000000000u) - 0x1p52;
-}
+static inline vd double_of(vu u) { return (vd)(u | 0x4330000000000000u) - 0x1p52; }
 
 /* (u >> 11) 2^-53 for all 64 bits of u: both halves and their sum are exact. */
-static inline vd unit(vu u) {
-  return (double_of(u >> 32) * 0x1p21 + double_of((u >> 11) & 0x1fffffu)) * 0x1p-53;
-}
+static inline vd unit(vu u) { return (double_of(u >> 32) * 0x1p21 + double_of((u >> 11) & 0x1fffffu)) * 0x1p-53; }
 
 static inline void philox(ph_rng rng, vu j, vu *first, vu *second) {
   vu c0 = j & LOW, c1 = j >> 32, c2 = {0}, c3 = {0};
@@ -129,7 +123,8 @@ void PASTE(ph_laws_gauss_, PH_ISA)(ph_rng rng, uint64_t pair, double scale, int6
   }
 }
 
-void PASTE(ph_laws_gauss8_, PH_ISA)(ph_rng rng, uint64_t pair, uint64_t stride, double scale, int64_t pairs, double *x) {
+void PASTE(ph_laws_gauss8_, PH_ISA)(ph_rng rng, uint64_t pair, uint64_t stride, double scale, int64_t pairs,
+                                    double *x) {
   vu j = pair + stride * LANE;
   for (int64_t i = 0; i < pairs; i++, x += 16) {
     vd even, odd;

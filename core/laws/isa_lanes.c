@@ -180,7 +180,8 @@ static void norm(int64_t d, const double *x_, double out[8]) {
   for (int64_t i = 0; i < d; i++) {
     most = larger(most, magnitude(x[i]));
   }
-  vd least = {0x1p-1022, 0x1p-1022, 0x1p-1022, 0x1p-1022, 0x1p-1022, 0x1p-1022, 0x1p-1022, 0x1p-1022}, scale = larger(most, least);
+  vd least = {0x1p-1022, 0x1p-1022, 0x1p-1022, 0x1p-1022, 0x1p-1022, 0x1p-1022, 0x1p-1022, 0x1p-1022},
+     scale = larger(most, least);
   for (int64_t i = 0; i < d; i++) {
     vd r = x[i] / scale;
     sum += r * r;

@@ -29,11 +29,13 @@ typedef struct group {
 
 static void draw(const ph_laws_random *c, const char *name, double scale, int64_t s, int64_t t, double *x) {
   uint64_t mm = (uint64_t)(c->width * c->width);
-  ph_laws_gauss8(ph_rng_of(c->seed, name), (uint64_t)(s * c->depth + t) * mm / 2, (uint64_t)c->depth * mm / 2, scale, (int64_t)mm / 2, x);
+  ph_laws_gauss8(ph_rng_of(c->seed, name), (uint64_t)(s * c->depth + t) * mm / 2, (uint64_t)c->depth * mm / 2, scale,
+                 (int64_t)mm / 2, x);
 }
 
 /* Largest eigenvalue of lane `lane` of R, by LAPACK; K is scratch. */
-static ph_status top_eigenvalue(const ph_laws_random *c, const double *R, int lane, double *K, double *top, ph_err *err) {
+static ph_status top_eigenvalue(const ph_laws_random *c, const double *R, int lane, double *K, double *top,
+                                ph_err *err) {
   int64_t d = c->width;
   for (int64_t i = 0; i < d * d; i++) {
     K[i] = R[8 * i + lane];
@@ -46,11 +48,12 @@ static ph_status top_eigenvalue(const ph_laws_random *c, const double *R, int la
 }
 
 /* half[l] = h s/2 with s the exact guard's scale of lane l (docs/laws.md, 5), cheapest test first. */
-static ph_status guard(const ph_laws_random *c, const group *g, const double *R, const double *trace, const double *square, int lanes, double *half,
-                       int64_t *guarded, ph_err *err) {
+static ph_status guard(const ph_laws_random *c, const group *g, const double *R, const double *trace,
+                       const double *square, int lanes, double *half, int64_t *guarded, ph_err *err) {
   for (int lane = 0; lane < 8; lane++) {
     half[lane] = c->step / 2;
-    if (lane >= lanes || c->budget == 0 || c->step * trace[lane] <= c->budget || c->step * sqrt(square[lane]) <= c->budget) {
+    if (lane >= lanes || c->budget == 0 || c->step * trace[lane] <= c->budget ||
+        c->step * sqrt(square[lane]) <= c->budget) {
       continue;
     }
     double top = 0;
@@ -66,7 +69,8 @@ static ph_status guard(const ph_laws_random *c, const group *g, const double *R,
   return PH_OK;
 }
 
-static ph_status layer(const ph_laws_random *c, group *g, int64_t s, int64_t t, int lanes, int64_t *guarded, ph_err *err) {
+static ph_status layer(const ph_laws_random *c, group *g, int64_t s, int64_t t, int lanes, int64_t *guarded,
+                       ph_err *err) {
   int64_t d = c->width;
   double trace[8], square[8], half[8], *R = g->A;
   draw(c, "laws.A", c->transport, s, t, g->A);
@@ -79,12 +83,14 @@ static ph_status layer(const ph_laws_random *c, group *g, int64_t s, int64_t t, 
   }
   g->k->damp(d, R, half, g->K, g->x);
   draw(c, "laws.B", c->step * c->port, s, t, g->L);
-  ph_laws_gauss8(ph_rng_of(c->seed, "laws.u"), (uint64_t)((s * c->depth + t) * d) / 2, (uint64_t)(c->depth * d) / 2, 1, d / 2, g->u);
+  ph_laws_gauss8(ph_rng_of(c->seed, "laws.u"), (uint64_t)((s * c->depth + t) * d) / 2, (uint64_t)(c->depth * d) / 2, 1,
+                 d / 2, g->u);
   g->k->port(d, g->L, g->u, g->inj);
   return PH_OK;
 }
 
-static ph_status walk(const ph_laws_random *c, group *g, int64_t s, double *norm, double *bound, int64_t *guarded, ph_err *err) {
+static ph_status walk(const ph_laws_random *c, group *g, int64_t s, double *norm, double *bound, int64_t *guarded,
+                      ph_err *err) {
   int64_t d = c->width;
   int64_t width = c->depth + 1;
   int lanes = c->streams - s < 8 ? (int)(c->streams - s) : 8;
@@ -111,7 +117,8 @@ static ph_status walk(const ph_laws_random *c, group *g, int64_t s, double *norm
   return PH_OK;
 }
 
-ph_status ph_laws_lanes_walk(const ph_laws_random *c, int64_t s, double *norm, double *bound, int64_t *guarded, ph_err *err) {
+ph_status ph_laws_lanes_walk(const ph_laws_random *c, int64_t s, double *norm, double *bound, int64_t *guarded,
+                             ph_err *err) {
   size_t mm = 8 * (size_t)(c->width * c->width);
   size_t state = 8 * (size_t)c->width;
   double *block = ph_mem_new(3 * mm + 3 * state, sizeof *block);

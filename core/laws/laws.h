@@ -32,26 +32,29 @@ ph_status ph_laws_check(const ph_laws_random *c, ph_err *err) PH_MUST_CHECK;
  * norm, bound [OUT] (streams * inputs, depth + 1)  ||x_t|| and ||x_0|| + sum_{s<t} h ||B_s u_s||; scaled norms.
  * guarded [OUT, OPTIONAL] layers whose guard acted. 3 d^2 random numbers a layer and
  * about 6 d^3 + 6 d^2 inputs flops; one input and a width that is a multiple of 4 up to 64: eight streams side by side, 2.3 d^3. */
-ph_status ph_laws_conserve(const ph_laws_random *c, ph_pool *pool, double *norm, double *bound, int64_t *guarded, ph_err *err) PH_MUST_CHECK;
+ph_status ph_laws_conserve(const ph_laws_random *c, ph_pool *pool, double *norm, double *bound, int64_t *guarded,
+                           ph_err *err) PH_MUST_CHECK;
 
 /* The explicit twin E_{t+1} = (I - S - hR) E_t + h B u of the same streams, with S and hR rebuilt from C and Lam by the inverse
  * Cayley maps (docs/laws.md, 3). norm [OUT] (streams * inputs, depth + 1), inf once entries overflow;
  * roundtrip [OUT] largest |rebuilt - original| entry of S and hR. */
-ph_status ph_laws_twin(const ph_laws_random *c, ph_pool *pool, double *norm, double *roundtrip, ph_err *err) PH_MUST_CHECK;
+ph_status ph_laws_twin(const ph_laws_random *c, ph_pool *pool, double *norm, double *roundtrip,
+                       ph_err *err) PH_MUST_CHECK;
 
 /* The standard stream w_{t+1} = w_t + W_t w_t from the same starts. norm [OUT] (streams * inputs, depth + 1). */
 ph_status ph_laws_control(const ph_laws_random *c, ph_pool *pool, double *norm, ph_err *err) PH_MUST_CHECK;
 
 /* Gradient transport (docs/laws.md, 1.6): g_t = C_t^T Lam_t g_{t+1} of the stream and g_t = g_{t+1} + W_t^T g_{t+1} of the standard one,
  * from the same g_L. ph, standard [OUT] (streams * inputs, depth + 1)  ||g_t||, column 0 is layer 0. */
-ph_status ph_laws_gradient(const ph_laws_random *c, ph_pool *pool, double *ph, double *standard, ph_err *err) PH_MUST_CHECK;
+ph_status ph_laws_gradient(const ph_laws_random *c, ph_pool *pool, double *ph, double *standard,
+                           ph_err *err) PH_MUST_CHECK;
 
 /* Singular spectrum of a deep product M_{L-1} ... M_0 by QR accumulation, never by the product itself (docs/laws.md, 12).
  * M [IN] (count, layers, d, d); logs [OUT] (count, d) natural logarithms of the singular values, descending (-inf for 0).
  * One pass gives the diagonal of the accumulated triangle; each further pass works on the transposed triangles and converges to
  * the singular values, by the square of their ratio; stops when no logarithm moves by more than 1e-13 of its size or after `passes`.
  * change [OUT] (count) last move of a logarithm. About 6 layers d^3 flops a pass. M is checked finite. */
-ph_status ph_laws_spectrum(int64_t count, int64_t layers, int64_t d, const double *M, int passes, ph_pool *pool, double *logs, double *change,
-                           ph_err *err) PH_MUST_CHECK;
+ph_status ph_laws_spectrum(int64_t count, int64_t layers, int64_t d, const double *M, int passes, ph_pool *pool,
+                           double *logs, double *change, ph_err *err) PH_MUST_CHECK;
 
 #endif

@@ -101,10 +101,15 @@ static void run_task(void *ctx, int task, int w) {
   }
   double *block = ph_mem_new(2 * stack + 3 * mm + (size_t)j->d, sizeof(double));
   if (!block) {
-    ph_err_set(err, PH_E_NOMEM, "spectrum: no memory for %lld layers of width %lld", (long long)j->layers, (long long)j->d);
+    ph_err_set(err, PH_E_NOMEM, "spectrum: no memory for %lld layers of width %lld", (long long)j->layers,
+               (long long)j->d);
     return;
   }
-  room r = {.from = block, .to = block + stack, .Q = block + 2 * stack, .T = block + 2 * stack + mm, .old = block + 2 * stack + 2 * mm};
+  room r = {.from = block,
+            .to = block + stack,
+            .Q = block + 2 * stack,
+            .T = block + 2 * stack + mm,
+            .old = block + 2 * stack + 2 * mm};
   ph_status st = product(j, task, &r, err);
   if (st) {
     err->code = st;
@@ -112,15 +117,15 @@ static void run_task(void *ctx, int task, int w) {
   ph_mem_free(block);
 }
 
-ph_status ph_laws_spectrum(int64_t count, int64_t layers, int64_t d, const double *M, int passes, ph_pool *pool, double *logs, double *change,
-                           ph_err *err) {
+ph_status ph_laws_spectrum(int64_t count, int64_t layers, int64_t d, const double *M, int passes, ph_pool *pool,
+                           double *logs, double *change, ph_err *err) {
   if (count < 1 || layers < 1 || d < 1 || passes < 1) {
     return ph_err_set(err, PH_E_ARG, "spectrum: needs at least one product, layer, dimension and pass");
   }
   for (int64_t i = 0; i < count * layers * d * d; i++) {
     if (!isfinite(M[i])) {
-      return ph_err_set(err, PH_E_NONFINITE, "spectrum: factor %lld of product %lld is not finite", (long long)(i / (d * d) % layers + 1),
-                        (long long)(i / (d * d * layers) + 1));
+      return ph_err_set(err, PH_E_NONFINITE, "spectrum: factor %lld of product %lld is not finite",
+                        (long long)(i / (d * d) % layers + 1), (long long)(i / (d * d * layers) + 1));
     }
   }
   job j = {.layers = layers, .d = d, .M = M, .passes = passes, .logs = logs, .change = change};

@@ -100,7 +100,8 @@ static void put(const job *j, const ph_laws_bench *b, double *out, int64_t s, in
 }
 
 /* y = 2 X v - v: C v from N, Lam v from P. `transposed` uses X^T. */
-static void reflect(ph_laws_bench *b, const ph_laws_random *c, const double *X, bool transposed, const double *v, double *y) {
+static void reflect(ph_laws_bench *b, const ph_laws_random *c, const double *X, bool transposed, const double *v,
+                    double *y) {
   int64_t d = c->width;
   int64_t n = c->inputs;
   b->k->gemm(d, n, d, X, transposed ? 1 : d, transposed ? d : 1, v, n, NULL, 0, NULL, y, n);
@@ -140,7 +141,8 @@ static ph_status conserve_abreast(job *j, ph_laws_bench *b, int64_t s, ph_err *e
   return ph_laws_lanes_walk(j->c, s, j->out, j->out2, &worker_of(j, b)->guarded, err);
 }
 
-ph_status ph_laws_conserve(const ph_laws_random *c, ph_pool *pool, double *norm, double *bound, int64_t *guarded, ph_err *err) {
+ph_status ph_laws_conserve(const ph_laws_random *c, ph_pool *pool, double *norm, double *bound, int64_t *guarded,
+                           ph_err *err) {
   bool fit = ph_laws_lanes_fit(c);
   job j = {.c = c, .run = fit ? conserve_abreast : conserve, .out = norm, .out2 = bound, .abreast = fit ? 8 : 1};
   return run_all(&j, pool, NULL, guarded, err);

@@ -10,6 +10,7 @@
 bool ph_laws_lanes_fit(const ph_laws_random *c);
 
 /* Streams s .. s+7 (as many as there are): rows s.. of norm and bound as in ph_laws_conserve; *guarded grows by the layers scaled. */
-ph_status ph_laws_lanes_walk(const ph_laws_random *c, int64_t s, double *norm, double *bound, int64_t *guarded, ph_err *err) PH_MUST_CHECK;
+ph_status ph_laws_lanes_walk(const ph_laws_random *c, int64_t s, double *norm, double *bound, int64_t *guarded,
+                             ph_err *err) PH_MUST_CHECK;
 
 #endif

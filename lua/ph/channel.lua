@@ -6,7 +6,7 @@
 --   transport    C = cayley(skew(A)), orthogonal, det +1
 --   dissipation  Lam = damping(gram(guard(L))), symmetric, 0 <= h lambda_max(R) <= budget
 
-local dissipation = require "ph.laws.dissipation"
+local budgets = require "ph.budget"
 local kinds = require "ph.kinds"
 local ops = require "ph.ops"
 local param = require "ph.param"
@@ -75,7 +75,7 @@ local budget_key <const> = { name = "budget", kind = "budget", default = 1,
 local function budget_number(budget, d)
   if type(budget) ~= "table" then return budget end
   local trace = symbol.current()
-  return dissipation.budget_for({ contract = budget.contract, width = d, depth = trace and trace.depth or 1 }).budget
+  return budgets.for_contraction(budget.contract, d, trace and trace.depth or 1)
 end
 
 local function guarded_gram(l, step, budget)

@@ -39,8 +39,17 @@ static void numbers_side_by_side_are_those_of_their_streams(void **state) {
 }
 
 static ph_laws_random config(int64_t width, int64_t inputs) {
-  return (ph_laws_random){.seed = 3, .streams = 11, .inputs = inputs, .depth = 6, .width = width, .step = 0.2, .transport = 0.7, .damping = 0.9,
-                          .port = 0.5, .control = 0.2, .budget = 1};
+  return (ph_laws_random){.seed = 3,
+                          .streams = 11,
+                          .inputs = inputs,
+                          .depth = 6,
+                          .width = width,
+                          .step = 0.2,
+                          .transport = 0.7,
+                          .damping = 0.9,
+                          .port = 0.5,
+                          .control = 0.2,
+                          .budget = 1};
 }
 
 /* Side by side (one input) and one by one (two inputs, the first of them) must tell the same story where their numbers coincide: with the
@@ -62,7 +71,8 @@ static void side_by_side_equals_one_by_one(void **state) {
   assert_int_equal(guarded1, guarded2);
   for (int t = 0; t <= 6; t++) {
     ph_near(norm2[t], norm1[t], 0, 1e-13, "a solve against an inverse, six layers");
-    ph_near(bound2[t], bound1[t], 0, 1e-15, "no port: the ceiling stays at the norm of the start, added up in two ways");
+    ph_near(bound2[t], bound1[t], 0, 1e-15,
+            "no port: the ceiling stays at the norm of the start, added up in two ways");
   }
   ph_pool_free(pool);
 }
@@ -122,7 +132,8 @@ static void a_graded_spectrum_is_exact_beyond_the_range_of_the_product(void **st
   ph_near(0, logs[1], 1e-12, 0, "sum of logarithms");
   ph_near(L * log(1e-3), logs[2], 0, 1e-14, "sum of logarithms");
   M[7][1][1] = NAN;
-  ph_fails(PH_E_NONFINITE, "factor 8 of product 1", ph_laws_spectrum(1, L, 3, &M[0][0][0], 4, pool, logs, &change, &err), err);
+  ph_fails(PH_E_NONFINITE, "factor 8 of product 1",
+           ph_laws_spectrum(1, L, 3, &M[0][0][0], 4, pool, logs, &change, &err), err);
   ph_fails(PH_E_ARG, "at least one", ph_laws_spectrum(1, 0, 3, &M[0][0][0], 4, pool, logs, &change, &err), err);
   ph_pool_free(pool);
 }

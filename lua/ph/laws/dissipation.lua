@@ -1,6 +1,7 @@
 --- Laws of the dissipation channel: spectrum, volume, meter, budget (docs/laws.md, sections 1.3, 3, 5).
 
 local native = require "ph.native"
+local budgets = require "ph.budget"
 local maps = require "ph.laws.maps"
 local result = require "ph.laws.result"
 local la = native.la
@@ -96,11 +97,7 @@ function dissipation.budget_for(request)
   local kappa, width, depth = request.contract, request.width, request.depth or 1
   if not (kappa and kappa > 1 and kappa < math.huge) then error("budget: contract must be a number above 1", 0) end
   if not (width and width >= 1 and depth >= 1) then error("budget: width and depth must be at least 1", 0) end
-  local log_kappa = math.log(kappa)
-  local each = log_kappa / (2 * width * depth)
-  local e = math.exp(-2 * each)
-  local budget = 2 * (1 - e) / (1 + e) -- 2 tanh(each)
-  if each < 1e-4 then budget = 2 * each * (1 - each * each / 3) end -- the difference above would cancel
+  local log_kappa, budget = math.log(kappa), budgets.for_contraction(kappa, width, depth)
   return result.new { law = "damping for a volume", value = budget, budget = budget, meter = budget * width * depth, least = log_kappa / math.log(3),
                       most = log_kappa, means = string.format("guard h lambda_max(R) <= %.6g lets %d layers contract by %g and no more", budget, depth, kappa) }
 end

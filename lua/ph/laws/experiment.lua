@@ -145,7 +145,7 @@ end
 local function cut(text, n) return utf8.len(text) > n and text:sub(1, utf8.offset(text, n - 2) - 1) .. "..." or text end
 
 --- Figure 6: all laws of one experiment in one table, kept in a file of its own.
-local function write_ledger_figure(self, store, records)
+local function write_ledger_figure(store, records)
   local lines = { string.format("%-42s %-30s %s", "law", "paper", "here") }
   for _, row in ipairs(experiment.rows(records)) do lines[#lines + 1] = string.format("%-42s %-30s %s", cut(row[1], 42), cut(row[2], 30), cut(row[3], 100)) end
   local items = { { path = "/", attr = "format", value = "phrun figures" } }
@@ -181,7 +181,7 @@ local function run_all(self, store, args)
     records[i] = record
   end
   write_table(self, store, records)
-  write_ledger_figure(self, store, records)
+  write_ledger_figure(store, records)
   for _, row in ipairs(experiment.rows(records)) do native.write(1, string.format("%s\n    paper  %s\n    here   %s\n    %s\n", row[1], row[2], row[3], row[4])) end
   return 0
 end

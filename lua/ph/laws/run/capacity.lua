@@ -2,7 +2,6 @@
 
 local native = require "ph.native"
 local m = require "ph.laws.measures"
-local maps = require "ph.laws.maps"
 local stream = require "ph.laws.stream"
 local la = native.la
 
