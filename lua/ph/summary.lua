@@ -74,9 +74,9 @@ local columns <const> = {
   { "test acc %", "test.accuracy", percent },
   { "val loss", "val.loss", function(rs, m) return tables.spread(values(rs, m), 4) end, unless = "val.accuracy" },
   { "test loss", "test.loss", function(rs, m) return tables.spread(values(rs, m), 4) end, unless = "test.accuracy" },
-  { "growth", "growth", function(rs, m) return tables.spread(values(rs, m), 2) end },
-  { "g0/gL", "grad.first", function(rs, m) return tables.spread(values(rs, m), 2) end },
-  { "port", "port.ratio", function(rs, m) return tables.spread(values(rs, m), 3) end },
+  { "growth", "growth", function(rs, m) return tables.spread(values(rs, m), 2) end, legend = "growth: median |z_L|/|z_0|" },
+  { "g0/gL", "grad.first", function(rs, m) return tables.spread(values(rs, m), 2) end, legend = "g0/gL: |dLoss/dz_0|/|dLoss/dz_L|" },
+  { "port", "port.ratio", function(rs, m) return tables.spread(values(rs, m), 3) end, legend = "port: largest |z_t| over its budget" },
 }
 
 local function sum(records, field)
@@ -134,6 +134,13 @@ local function row_of(group, axes, selects, shown, many)
   return row
 end
 
+--- What the columns mean that do not say it themselves; nil when there are none of those.
+local function legend_of(shown)
+  local out = {}
+  for _, c in ipairs(shown) do out[#out + 1] = c.legend end
+  return #out > 0 and table.concat(out, "; ") or nil
+end
+
 --- Lines of the table of the chosen records, or nil when there are none.
 function summary.lines(records)
   local groups, many = summary.groups(records), false
@@ -149,7 +156,10 @@ function summary.lines(records)
   headers[#headers + 1] = ""
   local rows = {}
   for i, g in ipairs(groups) do rows[i] = row_of(g, axes, selects, shown, many) end
-  return tables.render(headers, rows), many
+  local lines = tables.render(headers, rows)
+  local legend = legend_of(shown)
+  if legend then lines[#lines + 1] = "  " .. legend end
+  return lines, many
 end
 
 return summary
