@@ -294,4 +294,5 @@ void ph_bind_store(lua_State *L) {
   ph_bind_lock(L);
   luaL_setfuncs(L, functions, 0);
   luaL_setfuncs(L, ph_file_functions, 0);
+  lua_pushstring(L, ph_store_hdf5()), lua_setfield(L, -2, "hdf5_version");
 }

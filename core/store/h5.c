@@ -40,6 +40,11 @@ void ph_h5_start(void) {
   H5PLset_loading_state(0);
 }
 
+#define TEXT_OF(x) #x
+#define TEXT(x) TEXT_OF(x)
+
+const char *ph_store_hdf5(void) { return TEXT(H5_VERS_MAJOR) "." TEXT(H5_VERS_MINOR) "." TEXT(H5_VERS_RELEASE); }
+
 void ph_h5_name(char buf[64]) {
   static atomic_ulong count;
   snprintf(buf, 64, "/dev/null/image-%lu", atomic_fetch_add(&count, 1) + 1);

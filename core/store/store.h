@@ -25,6 +25,9 @@
 typedef struct ph_image ph_image;   /* a file being built, in memory */
 typedef struct ph_reader ph_reader; /* a file being read, in memory */
 
+/* "1.10.8": the version of HDF5, which does not run with a library of another version than its headers. */
+const char *ph_store_hdf5(void);
+
 ph_status ph_image_new(ph_image **out, ph_err *err) PH_MUST_CHECK;
 void ph_image_free(ph_image *im);
 

@@ -85,7 +85,7 @@ local function keys(own)
       doc = "learning rate over the steps; cosine falls to lr_min, warmup rises linearly first" },
     { "warmup", kind = "number", above = 0, max = 1000000, doc = "epochs of warm-up, for the schedules with warmup" },
     { "lr_min", kind = "number", min = 0, max = 1e6, default = 0, doc = "where cosine ends" },
-    { "patience", kind = "integer", min = 0, max = 1000000, default = 0, doc = "stop after so many epochs without a better value; 0: never" },
+    { "patience", kind = "integer", min = 0, max = 1000000, default = 0, doc = "stop after so many epochs in a row without a better value; 0: never. A value that is not a number is never the best, and its epoch is one without a better value" },
     { "monitor", kind = "monitor", default = "val.accuracy", doc = "value that says which epoch is best: val.accuracy or val.loss" },
     { "clip", kind = "number", min = 0, max = 1e12, default = 0, doc = "largest global norm of the gradient; 0: no clipping" },
     { "weight_decay", kind = "number", min = 0, max = 1e6, default = 0, doc = "decoupled for adam, added to the gradient for sgd" },

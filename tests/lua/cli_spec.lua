@@ -67,6 +67,7 @@ describe("the command line", function()
     assert.matches("^phrun %d+%.%d+%.%d+", short)
     local _, long = phrun("--version", "-v")
     for _, word in ipairs { "cpu", "features", "kernels", "openblas", "core: ", "threads: 1", "compiler" } do assert.is_truthy(long:find(word, 1, true), word) end
+    assert.matches("hdf5 +1%.%d+%.%d+\n", long)
   end)
 
   it("maps faults to their codes and other errors to 1", function()
