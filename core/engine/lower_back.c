@@ -179,7 +179,7 @@ static int first_member(const ph_product *q) {
 static void op_back(back *k, int node) {
   ph_program *p = k->p;
   const ph_gnode *n = &p->graph.node[node];
-  int gin[PH_OP_ARGS];
+  int gin[PH_OP_ARGS] = {0};
   bool acc[PH_OP_ARGS] = {0};
   const ph_ins *f = p->fwd.ins;
   while (f->kind != PH_INS_OP || f->out != p->value[node]) {

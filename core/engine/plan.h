@@ -85,7 +85,7 @@ typedef struct ph_probe {
   ph_tensor *port;  /* OUT f64 (n, repeat)    ||port term|| of each sample (plan made with probe = true); or NULL */
   ph_tensor *grad;  /* OUT f64 (repeat+1)     ||dLoss/dz_t|| over all samples given (mean loss); or NULL */
 } ph_probe;
-ph_status ph_plan_probe(ph_plan *plan, const ph_data *data, const int32_t *idx, int64_t n, const ph_probe *p, ph_result *res, ph_err *err) PH_MUST_CHECK;
+ph_status ph_plan_probe(ph_plan *plan, const ph_data *data, const int32_t *idx, int64_t n, const ph_probe *probe, ph_result *res, ph_err *err) PH_MUST_CHECK;
 
 /* ---- what it is ---- */
 typedef struct ph_cost {
