@@ -12,7 +12,7 @@ $(BUILD)/build.ninja: CMakeLists.txt
 
 build:
 	@scripts/deps.sh
-	@$(MAKE) --no-print-directory $(BUILD)/build.ninja
+	@$(MAKE) -s --no-print-directory $(BUILD)/build.ninja
 	@ninja -C $(BUILD) --quiet phrun
 
 run: build

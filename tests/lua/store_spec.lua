@@ -157,7 +157,7 @@ describe("files", function()
     assert.is_truthy(message:find "in use by process %d+")
     lock:release()
     lock:release()
-    local third <close> = assert(native.lock(dir .. "/.lock"))
+    local _third <close> = assert(native.lock(dir .. "/.lock"))
   end)
 
   it("have real paths", function()
