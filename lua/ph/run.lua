@@ -252,6 +252,7 @@ function Session:work(args)
     receive = function(unit, message) self:receive(unit, message) end,
     ended = function(unit, outcome) self:ended(unit, outcome) end,
     next = function() return self:next() end,
+    prepare = function(unit) (unit.job or unit.jobs[1]).load() end,
   }
   self.progress = Progress.new { total = self.total, unit = "sample", quiet = args.quiet }
   local ok, problem = xpcall(pool.run, function(e) return args.debug and type(e) == "string" and debug.traceback(e, 2) or e end, pool)

@@ -37,7 +37,7 @@ local Pool = {}
 Pool.__index = Pool
 
 --- options: workers (1: in this process), execute(unit, send) -> outcome, receive(unit, message), ended(unit, outcome), next()
--- -> a unit that is ready or nil, debugging.
+-- -> a unit that is ready or nil, prepare(unit) (optional: before a fork, for what workers can share), debugging.
 function runner.new(options)
   local self = setmetatable({ running = {}, count = 0 }, Pool)
   for k, v in pairs(options) do self[k] = v end
@@ -65,6 +65,7 @@ local function child(self, unit, out)
 end
 
 function Pool:start(unit)
+  if self.prepare then pcall(self.prepare, unit) end -- what fails here fails again, and is told, in the worker
   local from, to = native.pipe()
   collectgarbage()
   local pid = native.fork()

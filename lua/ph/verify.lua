@@ -68,11 +68,14 @@ local function check_file(dir, record, problems)
   check_contents(path, record, problems)
 end
 
+--- Files that no event names. A run that was killed between writing its file and its event still has its checkpoint: the next
+-- run finishes it, so that is no fault.
 local function check_strangers(dir, state, problems)
   local known = {}
   for _, r in ipairs(state.runs) do known[r.run .. ".h5"] = true end
   for _, name in ipairs(native.list_dir(dir .. "/runs") or {}) do
-    if name:find "%.h5$" and not known[name] then problems[#problems + 1] = dir .. "/runs/" .. name .. ": not in the ledger" end
+    local unfinished = native.stat(dir .. "/checkpoints/" .. name) ~= nil
+    if name:find "%.h5$" and not known[name] and not unfinished then problems[#problems + 1] = dir .. "/runs/" .. name .. ": not in the ledger" end
   end
 end
 

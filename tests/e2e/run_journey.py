@@ -323,6 +323,24 @@ class Telling(harness.Case):
         self.assertGreater(looks, 3)
 
 
+class Documents(harness.Case):
+    def test_the_example_of_the_file_format_reads_a_run_file(self):
+        self.write("tiny.lua", spec_text())
+        self.phrun("tiny.lua", "--out", "r")
+        example = self.example("docs/file-format.md", "python")
+        for name in os.listdir(self.path("r", "runs")):
+            done = subprocess.run(["/usr/bin/python3", self.write("example.py", example), self.path("r", "runs", name)], stdout=subprocess.PIPE, text=True, check=True)
+            self.assertRegex(done.stdout, r"(?s)^%s done .*'val.accuracy'.*last epoch: .*'epoch': 4.0.*s1\.\w+ \(3, 8, \d\) float32 0\.\d" % name[:16])
+
+    def test_the_example_of_the_readme_compiles(self):
+        self.write("mine.lua", self.example("README.md", "lua"))
+        self.assertIn("mine: 9 cells, 18 runs, 3 models", self.phrun("check", "mine.lua").stdout)
+
+    def example(self, document, language):
+        with open(os.path.join(harness.ROOT, document)) as f:
+            return f.read().split("```" + language + "\n")[1].split("```")[0]
+
+
 class Words(harness.Case):
     def test_an_unknown_verb_is_one_line_with_a_suggestion(self):
         self.one_line(self.phrun("statsu", want=2).stderr, "unknown verb or file 'statsu'.*did you mean 'status'")
