@@ -52,8 +52,9 @@ local function ir_of(family, depth, width)
   local name = family == "resnet_tln" and "e6b" or "e6"
   local file = root() .. "/specs/" .. name .. ".lua"
   local text = fault.check(fault.RUNTIME, native.read_file(file))
-  if width ~= 32 then text = text:gsub("local d <const> = 32", "local d <const> = " .. width) end
-  local experiment, problems = spec.load_text(text, file, { "family=" .. family, "depth=" .. depth, "seed=0", "task=circles" })
+  local wider, found = text:gsub("local d <const> = 32", "local d <const> = " .. width)
+  if found ~= 1 then fault.raise(fault.RUNTIME, "%s: does not say 'local d <const> = 32'", file) end
+  local experiment, problems = spec.load_text(wider, file, { "family=" .. family, "depth=" .. depth, "seed=0", "task=circles" })
   if not experiment then fault.raise(fault.RUNTIME, "%s", problems[1].text) end
   return experiment:ir(experiment:cells()[1])
 end

@@ -358,6 +358,12 @@ class Words(harness.Case):
         self.assertRegex(done.stdout, r"(?m)^  family=ph depth=3 +8 -> 3 +1 +\d")
         self.assertFalse(os.path.exists(self.path("experiments")))
 
+    def test_bench_works_without_a_peer(self):
+        done = self.phrun("bench", "e6", "--quick", "--peer", "nowhere.py")
+        self.assertIn("peer: not found, skipped", done.stdout)
+        self.assertRegex(done.stdout, r"(?m)^  ph +240 +32 +256 +1 +\d+\.\d\d ")
+        self.assertRegex(done.stdout, r"stream phase to micro-kernel peak, ph, one thread +0\.\d\d")
+
     def test_inspect_reads_a_run_file(self):
         self.write("tiny.lua", spec_text())
         self.phrun("tiny.lua", "--out", "r")
