@@ -62,6 +62,20 @@ static void draw_matrix(const ph_laws_random *c, const char *name, double scale,
   ph_laws_gauss(ph_rng_of(c->seed, name), (uint64_t)(s * c->depth + t) * mm, scale, (int64_t)mm, x);
 }
 
+/* b->A: zero but for the strict upper triangle. */
+static void draw_triangle(ph_laws_bench *b, const ph_laws_random *c, int64_t s, int64_t t) {
+  int64_t d = c->width;
+  int64_t n = d * (d - 1) / 2;
+  ph_laws_gauss(ph_rng_of(c->seed, "laws.A"), (uint64_t)((s * c->depth + t) * n), c->transport * PH_LAWS_TRIANGLE, n,
+                b->scratch);
+  memset(b->A, 0, (size_t)(d * d) * sizeof *b->A);
+  const double *next = b->scratch;
+  for (int64_t i = 0; i < d - 1; i++) {
+    memcpy(b->A + i * d + i + 1, next, (size_t)(d - 1 - i) * sizeof *next);
+    next += d - 1 - i;
+  }
+}
+
 /* The exact guard, cheapest test first (docs/laws.md, 5): h tr R, then h ||R||_F, then the eigenvalue. */
 static ph_status apply_guard(ph_laws_bench *b, const ph_laws_random *c, ph_err *err) {
   int64_t d = c->width;
@@ -92,7 +106,7 @@ static void shifted(const ph_laws_bench *b, int64_t d, double a, const double *X
 
 ph_status ph_laws_draw_layer(ph_laws_bench *b, const ph_laws_random *c, int64_t s, int64_t t, ph_err *err) {
   int64_t d = c->width;
-  draw_matrix(c, "laws.A", c->transport, s, t, b->A);
+  draw_triangle(b, c, s, t);
   draw_matrix(c, "laws.L", c->damping, s, t, b->L);
   b->k->transpose(d, d, b->L, d, b->scratch, d);
   b->k->gemm(d, d, d, b->L, d, 1, b->scratch, d, NULL, 0, NULL, b->R, d);

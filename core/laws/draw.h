@@ -4,6 +4,9 @@
 
 #include <stdbool.h>
 
+/* The strict upper triangle that stands for a full A is this much larger. */
+#define PH_LAWS_TRIANGLE 1.4142135623730951
+
 #include "base/rng.h"
 #include "kernels/kern.h"
 #include "laws/laws.h"

@@ -31,7 +31,7 @@ static inline vu product(vu a, uint32_t b) {
   p.half[1] = _mm256_mul_epu32(p.half[1], _mm256_set1_epi64x(b));
   return p.whole;
 #else
-  return a * (uint64_t)b;
+  return (a & LOW) * (uint64_t)b;
 #endif
 }
 
@@ -40,23 +40,30 @@ static inline vd choose(vi mask, vd yes, vd no) { return (vd)((mask & (vi)yes) |
 /* Exact for 0 <= u < 2^52. */
 static inline vd double_of(vu u) { return (vd)(u | 0x4330000000000000u) - 0x1p52; }
 
-/* (u >> 11) 2^-53 for all 64 bits of u: both halves and their sum are exact. */
-static inline vd unit(vu u) { return (double_of(u >> 32) * 0x1p21 + double_of((u >> 11) & 0x1fffffu)) * 0x1p-53; }
+/* (u >> 11) 2^-53 for all 64 bits of u: exact, by conversion or by halves. */
+static inline vd unit(vu u) {
+#if defined(__AVX512DQ__)
+  return __builtin_convertvector((vi)(u >> 11), vd) * 0x1p-53;
+#else
+  return (double_of(u >> 32) * 0x1p21 + double_of((u >> 11) & 0x1fffffu)) * 0x1p-53;
+#endif
+}
 
+/* The words c0 .. c3 live in the low halves of the lanes; what is in the high halves does not matter before the end. */
 static inline void philox(ph_rng rng, vu j, vu *first, vu *second) {
   vu c0 = j & LOW, c1 = j >> 32, c2 = {0}, c3 = {0};
   uint32_t k0 = rng.key[0], k1 = rng.key[1];
   for (int round = 0; round < 10; round++) {
     vu p0 = product(c0, 0xd2511f53u), p1 = product(c2, 0xcd9e8d57u);
     c0 = (p1 >> 32) ^ c1 ^ (uint64_t)k0;
-    c1 = p1 & LOW;
+    c1 = p1;
     c2 = (p0 >> 32) ^ c3 ^ (uint64_t)k1;
-    c3 = p0 & LOW;
+    c3 = p0;
     k0 += 0x9e3779b9u;
     k1 += 0xbb67ae85u;
   }
-  *first = c0 | c1 << 32;
-  *second = c2 | c3 << 32;
+  *first = (c0 & LOW) | c1 << 32;
+  *second = (c2 & LOW) | c3 << 32;
 }
 
 static inline vd log_of(vd x) {

@@ -84,13 +84,13 @@ static inline void reflect(int64_t d, vd *K, vd *x) {
   }
 }
 
-static void transport(int64_t d, const double *A_, double *K_, double *x) {
-  const vd *A = (const vd *)A_;
+static void transport(int64_t d, const double *U_, double *K_, double *x) {
+  const vd *U = (const vd *)U_;
   vd *K = (vd *)K_;
   for (int64_t i = 0; i < d; i++) {
     K[i * d + i] = (vd){1, 1, 1, 1, 1, 1, 1, 1};
-    for (int64_t j = 0; j < i; j++) {
-      vd s = 0.5 * (A[i * d + j] - A[j * d + i]);
+    for (int64_t j = i + 1; j < d; j++) {
+      vd s = 0.5 * *U++;
       K[i * d + j] = s;
       K[j * d + i] = -s;
     }

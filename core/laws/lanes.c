@@ -73,7 +73,9 @@ static ph_status layer(const ph_laws_random *c, group *g, int64_t s, int64_t t, 
                        ph_err *err) {
   int64_t d = c->width;
   double trace[8], square[8], half[8], *R = g->A;
-  draw(c, "laws.A", c->transport, s, t, g->A);
+  int64_t n = d * (d - 1) / 2;
+  ph_laws_gauss8(ph_rng_of(c->seed, "laws.A"), (uint64_t)((s * c->depth + t) * n) / 2, (uint64_t)(c->depth * n) / 2,
+                 c->transport * PH_LAWS_TRIANGLE, n / 2, g->A);
   draw(c, "laws.L", c->damping, s, t, g->L);
   g->k->transport(d, g->A, g->K, g->x);
   g->k->gram(d, g->L, R, trace, square);

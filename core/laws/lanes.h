@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 typedef struct ph_laws_lanes {
-  /* x (d) <- C x for S = A - A^T; K (d,d) scratch. 2/3 d^3 flops a lane. */
-  void (*transport)(int64_t d, const double *A, double *K, double *x);
+  /* x (d) <- C x for S = U - U^T, U the strict upper triangle row by row, d(d-1)/2; K (d,d) scratch. 2/3 d^3 flops a lane. */
+  void (*transport)(int64_t d, const double *U, double *K, double *x);
   /* R (d,d) = L L^T; trace = ||L||_F^2 = tr R, square = ||R||_F^2 of each lane. d^3 flops. */
   void (*gram)(int64_t d, const double *L, double *R, double trace[8], double square[8]);
   /* x <- Lam x for hR = 2 half R, `half` of each lane; K (d,d) scratch. 2/3 d^3 flops. */

@@ -1,9 +1,11 @@
 /* laws.h - random streams by the thousand: the native loops behind the experiments L1, L3 and L5 (docs/laws.md, 9).
  *
  * A stream x_{t+1} = Lam_t C_t x_t + h B_t u_t (docs/laws.md, 1) has its own random layers:
- *   A, L, B, W (d,d) and u (d) normal, number by number from the counter streams "laws.A", "laws.L", "laws.B", "laws.W",
- *   "laws.u", "laws.x0", "laws.g": matrix of (stream s, layer t) from number (s depth + t) d^2 on; u of (s, t, input i) from
- *   ((s depth + t) inputs + i) d on; start of (s, i) from (s inputs + i) d on. Any single layer can be drawn again from outside.
+ *   L, B, W (d,d) and u (d) normal, number by number from the counter streams "laws.L", "laws.B", "laws.W", "laws.u",
+ *   "laws.x0", "laws.g": matrix of (stream s, layer t) from number (s depth + t) d^2 on; u of (s, t, input i) from
+ *   ((s depth + t) inputs + i) d on; start of (s, i) from (s inputs + i) d on. Only the skew part of A acts: A is drawn as its
+ *   strict upper triangle, row by row, d(d-1)/2 numbers of "laws.A" from (s depth + t) d(d-1)/2 on, sqrt(2) times as large, so
+ *   that S = A - A^T is distributed as for a full A. Any single layer can be drawn again from outside.
  * Streams are independent tasks of a pool; the result has the same bits for any number of threads. The pool's interrupt flag
  * is polled between streams. Errors of all functions: PH_E_ARG, PH_E_NOMEM, PH_E_INTERRUPTED, PH_E_SINGULAR (the twin's
  * inverse maps at h r near 2), PH_E_NONFINITE, PH_E_CONVERGE.
@@ -20,7 +22,7 @@ typedef struct ph_laws_random {
   uint64_t seed;
   int64_t streams, inputs, depth, width; /* all >= 1; width <= 1024 */
   double step;                           /* h > 0 */
-  double transport, damping, port;       /* deviation of the entries of A, L, B; u and x_0 are N(0, 1) */
+  double transport, damping, port;       /* deviation of the entries of (a full) A, L, B; u and x_0 are N(0, 1) */
   double control;                        /* deviation of the entries of W in the standard stream x + W x */
   double budget;                         /* guard: R is scaled so that h lambda_max(R) <= budget; 0: no guard */
 } ph_laws_random;

@@ -146,7 +146,8 @@ function figures.script(figure, head)
   out[#out + 1] = "set border 3 lw 1 lc rgb '#555555'; set tics nomirror out; set grid lc rgb '#dddddd' lw 0.5"
   if n > 1 then
     local columns = n > 3 and 2 or n
-    out[#out + 1] = string.format("set multiplot layout %d,%d title %s noenhanced", (n + columns - 1) // columns, columns, quoted(figure.title))
+    local title = quoted(figure.title):gsub('"$', '\\n "') -- an empty line keeps the legends clear of the title
+    out[#out + 1] = string.format("set multiplot layout %d,%d title %s noenhanced", (n + columns - 1) // columns, columns, title)
   elseif not figure.panels[1].title then
     figure.panels[1].title = figure.title
   end

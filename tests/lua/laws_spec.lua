@@ -413,6 +413,24 @@ describe("native loops", function()
     end
   end)
 
+  it("conserve: eight streams side by side, the same numbers again", function()
+    local norm, bound, guarded = native.laws.conserve(with { streams = 11, inputs = 1, width = 12 })
+    assert(guarded > 0, "the guard is exercised")
+    local function draw(name, first) return native.random("normal", 11, name, { 12 }, 1.0, "f64", first) end
+    for _, s in ipairs { 0, 3, 7, 8, 10 } do
+      local one, u = laws.random_stream { depth = 5, width = 12, step = 0.2, transport = 0.8, damping = 1.5, port = 0.6, seed = 11, index = s }, native.tensor({ 5, 12 }, "f64")
+      for t = 0, 4 do
+        local ut = draw("laws.u", (s * 5 + t) * 12)
+        for k = 1, 12 do u:put(ut:at(k), t + 1, k) end
+      end
+      local r = laws.ceiling(one, draw("laws.x0", s * 12), u)
+      for t = 1, 6 do
+        near(r.norms[t], norm:at(s + 1, t), 1e-12, "five layers: solves against inverses")
+        near(r.bounds[t], bound:at(s + 1, t), 1e-12, "sums of norms")
+      end
+    end
+  end)
+
   it("twin: the explicit step of the rebuilt generators", function()
     local norm, roundtrip = native.laws.twin(config)
     assert(roundtrip > 0 and roundtrip < 1e-12)

@@ -43,14 +43,28 @@ function stream.new(p)
   return setmetatable({ depth = depth, width = width, step = p.step, layers = layers }, Stream)
 end
 
+--- A (layers, d, d) as the native loops draw it: the strict upper triangle, sqrt(2) times as large, for only A - A^T acts.
+local function upper_triangles(seed, index, L, d, scale)
+  local n, A = d * (d - 1) // 2, native.tensor({ L, d, d }, "f64")
+  local numbers = native.random("normal", seed, "laws.A", { L, n }, scale * math.sqrt(2), "f64", index * L * n)
+  for t = 1, L do
+    local row, k = n > 0 and numbers:index(1, t):totable(), 0
+    for i = 1, d - 1 do
+      for j = i + 1, d do
+        k = k + 1
+        A:put(row[k], t, i, j)
+      end
+    end
+  end
+  return A
+end
+
 --- A random stream: { depth =, width =, step =, transport =, damping =, port =, seed =, budget = }. The entries of A, L, B are normal with
 --- deviation transport (1), damping (1/sqrt(width)), port (1); the same numbers as the native loops use for stream `index` (default 0).
 function stream.random(p)
-  local L, d = p.depth or 12, p.width or 32
-  local function draw(name, scale)
-    return native.random("normal", p.seed or 0, "laws." .. name, { L, d, d }, scale, "f64", (p.index or 0) * L * d * d)
-  end
-  return stream.new { A = draw("A", p.transport or 1.0), L = draw("L", p.damping or 1 / math.sqrt(d)), B = draw("B", p.port or 1.0),
+  local L, d, index = p.depth or 12, p.width or 32, p.index or 0
+  local function draw(name, scale) return native.random("normal", p.seed or 0, "laws." .. name, { L, d, d }, scale, "f64", index * L * d * d) end
+  return stream.new { A = upper_triangles(p.seed or 0, index, L, d, p.transport or 1.0), L = draw("L", p.damping or 1 / math.sqrt(d)), B = draw("B", p.port or 1.0),
                       step = p.step or 0.1, budget = p.budget }
 end
 
