@@ -323,6 +323,55 @@ class Telling(harness.Case):
         self.assertGreater(looks, 3)
 
 
+class Images(harness.Case):
+    """Tiny files in the format of MNIST: 60 and 20 images of 4 x 4 pixels, three classes."""
+
+    def setUp(self):
+        super().setUp()
+        for prefix, n in (("train", 60), ("t10k", 20)):
+            pixels = bytes((i * 37 + j * 11 + (i % 3) * 80) % 256 for i in range(n) for j in range(16))
+            self.idx(prefix + "-images-idx3-ubyte", (n, 4, 4), pixels)
+            self.idx(prefix + "-labels-idx1-ubyte", (n,), bytes(i % 3 for i in range(n)))
+        task = "ph.task.images { dir = 'data', height = 4, width = 4, classes = 3, split = { train = 40, val = 20 } }"
+        text = spec_text(task=task).replace("return { ph.stream", "return { ph.affine(d), ph.stream")
+        self.write("images.lua", text)
+
+    def idx(self, name, dims, body):
+        os.makedirs(self.path("data"), exist_ok=True)
+        with open(self.path("data", name), "wb") as f:
+            f.write(bytes([0, 0, 8, len(dims)]) + b"".join(d.to_bytes(4, "big") for d in dims) + body)
+
+    def change(self, name, at, size=None):
+        with open(self.path("data", name), "r+b") as f:
+            f.seek(at)
+            byte = f.read(1)
+            f.seek(at)
+            f.write(bytes([byte[0] ^ 1]))
+            if size:
+                f.truncate(size)
+
+    def test_the_confusion_table_is_printed_and_saved(self):
+        done = self.phrun("images.lua", "--out", "r")
+        self.assertRegex(done.stdout, r"confusion on the test set, label by answer: family=ph.*\n +label +0 +1 +2")
+        name = sorted(os.listdir(self.path("r", "runs")))[0]
+        self.assertRegex(self.phrun("inspect", os.path.join("r", "runs", name)).stdout, r"/confusion +i32 \(3, 3\)")
+
+    def test_one_byte_of_the_data_makes_its_runs_again_and_moving_the_files_does_not(self):
+        self.phrun("images.lua", "--out", "r")
+        os.rename(self.path("data"), self.path("moved"))
+        self.assertIn("2 already done", self.phrun("images.lua", "--out", "r", "-n", "data=moved").stdout)
+        os.rename(self.path("moved"), self.path("data"))
+        self.change("t10k-images-idx3-ubyte", 100)
+        done = self.phrun("images.lua", "--out", "r", "-n")
+        self.assertRegex(done.stdout, r"(?s)changed: data: [0-9a-f]{12} -> [0-9a-f]{12}\n.*2 to run")
+
+    def test_a_short_file_is_a_failure_with_file_and_sizes(self):
+        self.change("train-images-idx3-ubyte", 100, 900)
+        done = self.phrun("images.lua", "--out", "r", want=1)
+        self.assertRegex(done.stderr, r"(?m)^failed: .*train-images-idx3-ubyte.*9[07][06]")
+        self.assertEqual(os.listdir(self.path("r", "runs")), [])
+
+
 class Documents(harness.Case):
     def test_the_example_of_the_file_format_reads_a_run_file(self):
         self.write("tiny.lua", spec_text())
