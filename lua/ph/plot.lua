@@ -39,6 +39,9 @@ local function collect(files)
     file:close()
   end
   table.sort(found, function(a, b) return a.name < b.name or (a.name == b.name and a.path < b.path) end)
+  for i = 2, #found do -- figures of one name get their file's name too
+    if found[i].name == found[i - 1].name then found[i].several, found[i - 1].several = true, true end
+  end
   return found
 end
 
@@ -65,7 +68,7 @@ local function draw_one(f, wanted, dir)
     if kind == "text" then
       native.write(1, figure.title .. "\n" .. figures.text(figure, native.columns(1)) .. "\n")
     else
-      local path = string.format("%s/%s.%s", dir, f.name, kind)
+      local path = string.format("%s/%s%s.%s", dir, f.several and f.path:match "([^/]*)%.h5$" .. "-" or "", f.name, kind)
       figures.draw(figure, path)
       native.write(1, path .. "\n")
     end
