@@ -77,11 +77,12 @@ ph_status ph_plan_set(ph_plan *p, int i, ph_slot slot, const ph_tensor *t, ph_er
   ph_param *q = &p->param[i];
   char have[96];
   if (t->dtype != p->ir->dtype) {
-    return ph_err_set(err, PH_E_DTYPE, "%s is %s, got %s", q->name, ph_dtype_name(p->ir->dtype), ph_dtype_name(t->dtype));
+    return ph_err_set(err, PH_E_DTYPE, "%s is %s, got %s", q->name, ph_dtype_name(p->ir->dtype),
+                      ph_dtype_name(t->dtype));
   }
   if (ph_tensor_count(t) != count(q) || t->dim[t->rank > 0 ? t->rank - 1 : 0] != q->cols) {
-    return ph_err_set(err, PH_E_SHAPE, "%s has shape (%lld, %lld, %lld), got %s", q->name, (long long)q->layers, (long long)q->rows,
-                      (long long)q->cols, ph_tensor_describe(t, have, sizeof have));
+    return ph_err_set(err, PH_E_SHAPE, "%s has shape (%lld, %lld, %lld), got %s", q->name, (long long)q->layers,
+                      (long long)q->rows, (long long)q->cols, ph_tensor_describe(t, have, sizeof have));
   }
   int64_t bad = ph_tensor_first_nonfinite(t);
   if (bad >= 0) {

@@ -55,8 +55,8 @@ static void product_text(page *s, const ph_program *q, const ph_ins *i, const ch
   char d[48];
   char out[48];
   const ph_product *m = &q->product[i->product];
-  put(s, form, slot_name(q, i->out, out), i->d >= 0 ? slot_name(q, i->d, d) : "0", slot_name(q, i->a, a), (long long)m->N, (long long)m->K,
-      i->product + 1, i->kind == PH_INS_PRODUCT && m->wb >= 0 ? " + bias" : "");
+  put(s, form, slot_name(q, i->out, out), i->d >= 0 ? slot_name(q, i->d, d) : "0", slot_name(q, i->a, a),
+      (long long)m->N, (long long)m->K, i->product + 1, i->kind == PH_INS_PRODUCT && m->wb >= 0 ? " + bias" : "");
 }
 
 static void ins_text(page *s, const ph_program *q, const ph_ins *i) {
@@ -64,25 +64,17 @@ static void ins_text(page *s, const ph_program *q, const ph_ins *i) {
   char b[48];
   char out[48];
   switch (i->kind) {
-  case PH_INS_PRODUCT:
-    product_text(s, q, i, "      %-14s = %s + %s * W^T   (%lld x %lld, product %d%s)\n");
-    break;
-  case PH_INS_DGRAD:
-    product_text(s, q, i, "      %-14s = %s + %s * W     (%lld x %lld, product %d%s)\n");
-    break;
+  case PH_INS_PRODUCT: product_text(s, q, i, "      %-14s = %s + %s * W^T   (%lld x %lld, product %d%s)\n"); break;
+  case PH_INS_DGRAD: product_text(s, q, i, "      %-14s = %s + %s * W     (%lld x %lld, product %d%s)\n"); break;
   case PH_INS_WGRAD:
     put(s, "      dW product %-3d += %s^T * %s\n", i->product + 1, slot_name(q, i->a, a), slot_name(q, i->b, b));
     break;
-  case PH_INS_COLSUM:
-    put(s, "      d(bias)        += sum over rows of %s\n", slot_name(q, i->a, a));
-    break;
+  case PH_INS_COLSUM: put(s, "      d(bias)        += sum over rows of %s\n", slot_name(q, i->a, a)); break;
   case PH_INS_AXPBY:
     put(s, "      %-14s = %g %s", slot_name(q, i->out, out), i->alpha, slot_name(q, i->a, a));
     put(s, i->b >= 0 ? " + %g %s\n" : "\n", i->beta, slot_name(q, i->b, b));
     break;
-  case PH_INS_ZERO:
-    put(s, "      %-14s = 0\n", slot_name(q, i->out, out));
-    break;
+  case PH_INS_ZERO: put(s, "      %-14s = 0\n", slot_name(q, i->out, out)); break;
   case PH_INS_OP:
     put(s, "      %-14s = %s(%s)\n", slot_name(q, i->out, out), i->op->name, slot_name(q, i->in[0], a));
     break;
@@ -94,23 +86,12 @@ static void ins_text(page *s, const ph_program *q, const ph_ins *i) {
 
 static void ploc_text(page *s, const ph_plan *p, const ph_part *t, const ph_ploc *l) {
   switch (l->space) {
-  case PH_PS_LEAF:
-    put(s, " %s", p->param[t->first_param + l->param].name);
-    break;
-  case PH_PS_KEEP:
-    put(s, " kept@%lld", (long long)l->off);
-    break;
-  case PH_PS_PACK:
-    put(s, " pack@%lld", (long long)l->off);
-    break;
-  case PH_PS_TEMP:
-    put(s, " tmp@%lld", (long long)l->off);
-    break;
-  case PH_PS_WGRAD:
-    put(s, " dW@%lld", (long long)l->off);
-    break;
-  case PH_PS_NONE:
-    break;
+  case PH_PS_LEAF: put(s, " %s", p->param[t->first_param + l->param].name); break;
+  case PH_PS_KEEP: put(s, " kept@%lld", (long long)l->off); break;
+  case PH_PS_PACK: put(s, " pack@%lld", (long long)l->off); break;
+  case PH_PS_TEMP: put(s, " tmp@%lld", (long long)l->off); break;
+  case PH_PS_WGRAD: put(s, " dW@%lld", (long long)l->off); break;
+  case PH_PS_NONE: break;
   }
 }
 
@@ -162,12 +143,14 @@ ph_status ph_plan_describe(const ph_plan *p, char **text, ph_err *err) {
   page s = {0};
   ph_cost c;
   ph_plan_cost(p, &c);
-  put(&s, "plan: %s, kernels %s, batch %lld = %lld group%s of %lld samples, tiles of %lld, %d worker%s\n", ph_dtype_name(p->ir->dtype),
-      p->k->name, (long long)p->batch, (long long)p->groups, p->groups == 1 ? "" : "s", (long long)p->group, (long long)p->tile, p->workers,
-      p->workers == 1 ? "" : "s");
-  put(&s, "parameters %lld; bytes: parameters %lld, packed %lld, gradients %lld, tape %lld a worker\n", (long long)ph_plan_param_total(p),
-      (long long)c.bytes_param, (long long)c.bytes_packed, (long long)c.bytes_grad, (long long)c.bytes_tape);
-  put(&s, "flops: parameter phase %.4g a step, stream phase %.4g a sample (forward %.4g)\n", c.flops_param, c.flops_stream, c.flops_forward);
+  put(&s, "plan: %s, kernels %s, batch %lld = %lld group%s of %lld samples, tiles of %lld, %d worker%s\n",
+      ph_dtype_name(p->ir->dtype), p->k->name, (long long)p->batch, (long long)p->groups, p->groups == 1 ? "" : "s",
+      (long long)p->group, (long long)p->tile, p->workers, p->workers == 1 ? "" : "s");
+  put(&s, "parameters %lld; bytes: parameters %lld, packed %lld, gradients %lld, tape %lld a worker\n",
+      (long long)ph_plan_param_total(p), (long long)c.bytes_param, (long long)c.bytes_packed, (long long)c.bytes_grad,
+      (long long)c.bytes_tape);
+  put(&s, "flops: parameter phase %.4g a step, stream phase %.4g a sample (forward %.4g)\n", c.flops_param,
+      c.flops_stream, c.flops_forward);
   for (int n = 0; n < p->nparts; n++) {
     part_text(&s, p, n);
   }

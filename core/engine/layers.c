@@ -14,23 +14,19 @@ typedef struct chunk {
 static char *locate(const chunk *c, const ph_ploc *l) {
   const ph_plan *p = c->p;
   switch (l->space) {
-  case PH_PS_LEAF:
-    return ph_at(p, p->param[c->part->first_param + l->param].value, c->first * l->step);
-  case PH_PS_KEEP:
-    return ph_at(p, c->part->keep, l->off * c->part->layers + c->first * l->step);
-  case PH_PS_PACK:
-    return ph_at(p, c->part->pack, l->off + c->first * l->step);
-  case PH_PS_TEMP:
-    return ph_at(p, c->d->temp, l->off * c->count);
-  case PH_PS_WGRAD:
-    return ph_at(p, c->wgrad, l->off);
-  case PH_PS_NONE:
-    break;
+  case PH_PS_LEAF: return ph_at(p, p->param[c->part->first_param + l->param].value, c->first * l->step);
+  case PH_PS_KEEP: return ph_at(p, c->part->keep, l->off * c->part->layers + c->first * l->step);
+  case PH_PS_PACK: return ph_at(p, c->part->pack, l->off + c->first * l->step);
+  case PH_PS_TEMP: return ph_at(p, c->d->temp, l->off * c->count);
+  case PH_PS_WGRAD: return ph_at(p, c->wgrad, l->off);
+  case PH_PS_NONE: break;
   }
   return NULL;
 }
 
-static ph_opnd operand(const chunk *c, const ph_ploc *l, ph_shape s) { return (ph_opnd){locate(c, l), s.cols, l->step}; }
+static ph_opnd operand(const chunk *c, const ph_ploc *l, ph_shape s) {
+  return (ph_opnd){locate(c, l), s.cols, l->step};
+}
 
 static void run_sum(const chunk *c, const ph_pins *i) {
   int64_t n = i->out_shape.rows * i->out_shape.cols;
@@ -123,7 +119,8 @@ static void optimize(const chunk *c) {
       store(c, q, cot);
     }
     for (int64_t l = 0; p->update.optim && cot->space != PH_PS_NONE && l < c->count; l++) {
-      char *g = p->update.from_store ? ph_at(p, q->grad, (c->first + l) * q->rows * q->cols) : ph_at(p, locate(c, cot), l * cot->step);
+      char *g = p->update.from_store ? ph_at(p, q->grad, (c->first + l) * q->rows * q->cols)
+                                     : ph_at(p, locate(c, cot), l * cot->step);
       optimize_one(p, q, c->first + l, g);
     }
   }

@@ -16,7 +16,8 @@ static void mark_saved(const ph_program *p, bool *saved) {
   }
   for (int i = 0; i < g->n; i++) {
     const ph_gnode *n = &g->node[i];
-    if (!n->live || ph_graph_is_param(g, i) || !n->op || ph_graph_is_op(g, i, "apply") || ph_graph_is_op(g, i, "bias")) {
+    if (!n->live || ph_graph_is_param(g, i) || !n->op || ph_graph_is_op(g, i, "apply") ||
+        ph_graph_is_op(g, i, "bias")) {
       continue;
     }
     for (int a = 0; a < n->nargs; a++) {

@@ -20,7 +20,8 @@ int ph_slot_new(ph_program *p, ph_space space, ph_shape shape) {
   if (p->failed) {
     return 0;
   }
-  p->slot[p->nslots] = (ph_vslot){.space = space, .shape = shape, .base = -1, .mirror = -1, .off = -1, .ld = shape.cols};
+  p->slot[p->nslots] =
+      (ph_vslot){.space = space, .shape = shape, .base = -1, .mirror = -1, .off = -1, .ld = shape.cols};
   return p->nslots++;
 }
 
@@ -71,15 +72,11 @@ int64_t ph_program_take(int64_t *total, int64_t n) {
 
 static int64_t *space_total(ph_program *p, ph_space s) {
   switch (s) {
-  case PH_SP_TAPE:
-    return &p->record;
-  case PH_SP_SCRATCH:
-    return &p->scratch;
+  case PH_SP_TAPE: return &p->record;
+  case PH_SP_SCRATCH: return &p->scratch;
   case PH_SP_COT:
-  case PH_SP_COTNEXT:
-    return &p->cot;
-  default:
-    return NULL; /* one slot only, at the start of its space */
+  case PH_SP_COTNEXT: return &p->cot;
+  default: return NULL; /* one slot only, at the start of its space */
   }
 }
 

@@ -26,8 +26,8 @@ typedef struct ph_plan_options {
 } ph_plan_options;
 
 typedef struct ph_data {
-  const ph_tensor *x;     /* (n, positions*features), plan dtype */
-  const int32_t *label;   /* (n) or NULL */
+  const ph_tensor *x;      /* (n, positions*features), plan dtype */
+  const int32_t *label;    /* (n) or NULL */
   const ph_tensor *target; /* (n, positions*features), plan dtype, or NULL */
 } ph_data;
 
@@ -40,12 +40,12 @@ typedef struct ph_optim {
 } ph_optim;
 
 typedef struct ph_result {
-  double loss;      /* mean over the samples given */
-  int64_t hits;     /* samples whose label is the first largest logit (classification) */
-  int64_t n;        /* samples */
-  bool finite;      /* loss and gradient are finite; a step with finite = false changes no parameter */
+  double loss;                   /* mean over the samples given */
+  int64_t hits;                  /* samples whose label is the first largest logit (classification) */
+  int64_t n;                     /* samples */
+  bool finite;                   /* loss and gradient are finite; a step with finite = false changes no parameter */
   int64_t bad_segment, bad_step; /* first segment and iteration whose state is not finite, -1 if none */
-  double grad_norm; /* global gradient norm when clip > 0, else NaN */
+  double grad_norm;              /* global gradient norm when clip > 0, else NaN */
 } ph_result;
 
 /* text: n bytes of canonical IR. Errors: PH_E_PARSE (line in the text), PH_E_SHAPE, PH_E_LIMIT, PH_E_NOMEM. */
@@ -72,11 +72,14 @@ void ph_plan_set_steps(ph_plan *plan, int64_t steps);
 
 /* ---- running ---- idx: n row numbers of `data`. PH_E_INTERRUPTED leaves the parameters as they were. */
 /* Forward, backward, optimizer: one training step. Never allocates. */
-ph_status ph_plan_step(ph_plan *plan, const ph_data *data, const int32_t *idx, int64_t n, const ph_optim *o, ph_result *res, ph_err *err) PH_MUST_CHECK;
+ph_status ph_plan_step(ph_plan *plan, const ph_data *data, const int32_t *idx, int64_t n, const ph_optim *o,
+                       ph_result *res, ph_err *err) PH_MUST_CHECK;
 /* Forward and backward only; gradients are read with PH_SLOT_GRAD. gx (n, positions*features) or NULL: cotangent of the input. */
-ph_status ph_plan_grad(ph_plan *plan, const ph_data *data, const int32_t *idx, int64_t n, ph_tensor *gx, ph_result *res, ph_err *err) PH_MUST_CHECK;
+ph_status ph_plan_grad(ph_plan *plan, const ph_data *data, const int32_t *idx, int64_t n, ph_tensor *gx, ph_result *res,
+                       ph_err *err) PH_MUST_CHECK;
 /* Forward only. out (n, positions*features of the output) or NULL. */
-ph_status ph_plan_eval(ph_plan *plan, const ph_data *data, const int32_t *idx, int64_t n, ph_tensor *out, ph_result *res, ph_err *err) PH_MUST_CHECK;
+ph_status ph_plan_eval(ph_plan *plan, const ph_data *data, const int32_t *idx, int64_t n, ph_tensor *out,
+                       ph_result *res, ph_err *err) PH_MUST_CHECK;
 
 /* ---- probes of one segment ---- */
 typedef struct ph_probe {
@@ -85,15 +88,17 @@ typedef struct ph_probe {
   ph_tensor *port;  /* OUT f64 (n, repeat)    ||port term|| of each sample (plan made with probe = true); or NULL */
   ph_tensor *grad;  /* OUT f64 (repeat+1)     ||dLoss/dz_t|| over all samples given (mean loss); or NULL */
 } ph_probe;
-ph_status ph_plan_probe(ph_plan *plan, const ph_data *data, const int32_t *idx, int64_t n, const ph_probe *probe, ph_result *res, ph_err *err) PH_MUST_CHECK;
+ph_status ph_plan_probe(ph_plan *plan, const ph_data *data, const int32_t *idx, int64_t n, const ph_probe *probe,
+                        ph_result *res, ph_err *err) PH_MUST_CHECK;
 
 /* ---- what it is ---- */
 typedef struct ph_cost {
-  double flops_param;   /* parameter phase, forward and backward, one step */
-  double flops_stream;  /* stream phase, forward and backward, one sample */
-  double flops_forward; /* stream phase forward, one sample */
+  double flops_param;                                        /* parameter phase, forward and backward, one step */
+  double flops_stream;                                       /* stream phase, forward and backward, one sample */
+  double flops_forward;                                      /* stream phase forward, one sample */
   int64_t bytes_param, bytes_packed, bytes_grad, bytes_tape; /* tape: one worker */
-  int64_t groups, tile, chunk; /* sample groups of a full batch, samples of a tile, layers between kept states (0 = all kept) */
+  int64_t groups, tile,
+      chunk; /* sample groups of a full batch, samples of a tile, layers between kept states (0 = all kept) */
 } ph_cost;
 void ph_plan_cost(const ph_plan *plan, ph_cost *out);
 int ph_plan_segments(const ph_plan *plan);

@@ -10,14 +10,14 @@
 typedef struct ph_part {
   ph_program prog;
   ph_pprog pprog;
-  int64_t layers;   /* sets of parameters: repeat when owned, 1 when tied */
-  bool tied;        /* one set, used at every step */
-  int64_t chunk;    /* iterations whose tape is kept at once; repeat when all are */
+  int64_t layers; /* sets of parameters: repeat when owned, 1 when tied */
+  bool tied;      /* one set, used at every step */
+  int64_t chunk;  /* iterations whose tape is kept at once; repeat when all are */
   int64_t chunks;
   char *keep, *pack;
-  char *grad;       /* (groups, layers, prog.grad) */
-  int first_param;  /* index of its first parameter in the plan */
-  int unit_layers;  /* layers of one task of the layer phase */
+  char *grad;      /* (groups, layers, prog.grad) */
+  int first_param; /* index of its first parameter in the plan */
+  int unit_layers; /* layers of one task of the layer phase */
 } ph_part;
 
 typedef struct ph_param {
@@ -30,16 +30,16 @@ typedef struct ph_param {
 /* One worker's memory. Tapes and sequences exist once per segment because backward needs them all. */
 typedef struct ph_desk {
   char **tape, **kept, **scratch, **cot[2], **seq; /* per segment; kept: states at chunk starts; seq: what it gives */
-  char **g;        /* (segments + 1): cotangent of what enters segment s; g[segments]: of the output */
+  char **g;         /* (segments + 1): cotangent of what enters segment s; g[segments]: of the output */
   char *x, *target; /* the tile's input and, for mse, its target */
   int32_t *label;
   double *loss, *norm;
   int32_t *hit;
   char *temp, *sum, *op; /* layer phase: parameter values, reduced gradients, op scratch */
-  int64_t rows;    /* samples of the tile being run */
-  int64_t first;   /* number of its first sample among those of the job */
-  int group;       /* whose gradient and results it belongs to */
-  bool replay;     /* a chunk is being run again */
+  int64_t rows;          /* samples of the tile being run */
+  int64_t first;         /* number of its first sample among those of the job */
+  int group;             /* whose gradient and results it belongs to */
+  bool replay;           /* a chunk is being run again */
 } ph_desk;
 
 typedef struct ph_group_result {
@@ -63,10 +63,10 @@ typedef struct ph_job {
   int64_t n, first; /* samples of this round, number of its first sample among all */
   double scale;     /* 1 / all samples */
   ph_mode mode;
-  bool accumulate;  /* a later round of the same gradient */
+  bool accumulate; /* a later round of the same gradient */
   ph_tensor *out, *gx;
   const ph_probe *probe;
-  double *grad_sq;  /* (groups, repeat + 1) of the probed segment, or NULL */
+  double *grad_sq; /* (groups, repeat + 1) of the probed segment, or NULL */
 } ph_job;
 
 typedef struct ph_update {

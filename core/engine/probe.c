@@ -32,7 +32,8 @@ static void diagnose(ph_plan *p, ph_desk *d, int s, int64_t step, ph_shape shape
   }
 }
 
-void ph_probe_forward(ph_plan *p, ph_desk *d, int s, int64_t step, const char *next, const char *port, int64_t port_ld) {
+void ph_probe_forward(ph_plan *p, ph_desk *d, int s, int64_t step, const char *next, const char *port,
+                      int64_t port_ld) {
   const ph_program *q = &p->part[s].prog;
   ph_shape shape = step < 0 ? q->seg->state : q->graph.node[q->graph.result].shape;
   if (p->job.mode == PH_MODE_DIAGNOSE) {
@@ -59,7 +60,9 @@ void ph_probe_backward(ph_plan *p, ph_desk *d, int s, int64_t at, const char *g,
     return;
   }
   const ph_program *q = &p->part[s].prog;
-  sample_norms(p, d, (ph_shape){at == q->seg->repeat ? q->graph.node[q->graph.result].shape.pos : q->seg->state.pos, 1, cols}, g, ld);
+  sample_norms(p, d,
+               (ph_shape){at == q->seg->repeat ? q->graph.node[q->graph.result].shape.pos : q->seg->state.pos, 1, cols},
+               g, ld);
   double *sum = &p->job.grad_sq[d->group * (q->seg->repeat + 1) + at];
   for (int64_t r = 0; r < d->rows; r++) {
     *sum += d->norm[r] * d->norm[r];

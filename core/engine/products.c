@@ -44,7 +44,8 @@ static int product_of_input(ph_program *p, int input) {
   if (p->failed) {
     return -1;
   }
-  ph_product q = {.input = input, .wt = -1, .wn = -1, .wb = -1, .out = -1, .cot = -1, .K = p->graph.node[input].shape.cols};
+  ph_product q = {
+      .input = input, .wt = -1, .wn = -1, .wb = -1, .out = -1, .cot = -1, .K = p->graph.node[input].shape.cols};
   q.member = ph_mem_new((size_t)p->graph.n, sizeof *q.member);
   q.matrix = ph_mem_new((size_t)p->graph.n, sizeof *q.matrix);
   q.bias = ph_mem_new((size_t)p->graph.n, sizeof *q.bias);
@@ -98,7 +99,8 @@ void ph_program_products(ph_program *p) {
 
 static bool inner_add(const ph_graph *g, int i) {
   int user = g->node[i].user;
-  return ph_graph_is_op(g, i, "add") && g->node[i].uses == 1 && user >= 0 && ph_graph_is_op(g, user, "add") && !ph_graph_is_param(g, i);
+  return ph_graph_is_op(g, i, "add") && g->node[i].uses == 1 && user >= 0 && ph_graph_is_op(g, user, "add") &&
+         !ph_graph_is_param(g, i);
 }
 
 int ph_sum_terms(const ph_graph *g, int root, int *term) {

@@ -19,8 +19,8 @@ typedef struct ph_gnode {
   int nargs, arg[PH_OP_ARGS];
   double attr[PH_OP_ATTRS];
   ph_shape shape;
-  int uses;   /* by live nodes, result and read */
-  int user;   /* the last live user, -1 when none or when result/read */
+  int uses; /* by live nodes, result and read */
+  int user; /* the last live user, -1 when none or when result/read */
   bool live;
   bool reads_state; /* depends on state (or on this step's input) */
   bool reads_input;
@@ -58,29 +58,29 @@ typedef enum ph_space {
 
 typedef struct ph_vslot {
   ph_space space;
-  ph_shape shape;   /* of one sample */
-  int base, col;    /* a view of columns of slot `base`; base -1: a slot of its own */
-  int mirror;       /* COTNEXT: lies where slot `mirror` lies in COT; -1 otherwise */
-  int64_t off, ld;  /* resolved: elements from the start of the space for a tile of full size */
+  ph_shape shape;  /* of one sample */
+  int base, col;   /* a view of columns of slot `base`; base -1: a slot of its own */
+  int mirror;      /* COTNEXT: lies where slot `mirror` lies in COT; -1 otherwise */
+  int64_t off, ld; /* resolved: elements from the start of the space for a tile of full size */
 } ph_vslot;
 
 /* A parameter value the stream reads. Products lay their matrices side by side: rows of one (N,K) matrix. */
 typedef struct ph_weight {
-  int node;         /* graph node (parameter value) */
+  int node; /* graph node (parameter value) */
   int64_t rows, cols;
-  int64_t pack;     /* generic: offset of the copy in the layer's pack; -1 when a product packs it */
-  int64_t grad;     /* offset in the layer's gradient */
+  int64_t pack; /* generic: offset of the copy in the layer's pack; -1 when a product packs it */
+  int64_t grad; /* offset in the layer's gradient */
 } ph_weight;
 
 typedef struct ph_product {
-  int input;              /* graph node x */
+  int input; /* graph node x */
   int members;
-  int *member;            /* graph nodes: the apply (or the bias that follows it) */
-  int *matrix, *bias;     /* weights; bias -1 when absent */
+  int *member;        /* graph nodes: the apply (or the bias that follows it) */
+  int *matrix, *bias; /* weights; bias -1 when absent */
   int64_t N, K;
-  int64_t wt, wn, wb;     /* pack: transposed (K,N), natural (N,K) or -1, bias row (N) or -1 */
-  int64_t grad;           /* (N,K) in the layer's gradient */
-  int out, cot;           /* slots when members > 1 (the concatenated tile), else -1 */
+  int64_t wt, wn, wb; /* pack: transposed (K,N), natural (N,K) or -1, bias row (N) or -1 */
+  int64_t grad;       /* (N,K) in the layer's gradient */
+  int out, cot;       /* slots when members > 1 (the concatenated tile), else -1 */
 } ph_product;
 
 typedef enum ph_ins_kind {
@@ -97,8 +97,8 @@ typedef enum ph_ins_kind {
 typedef struct ph_ins {
   ph_ins_kind kind;
   const ph_op *op;
-  int product, weight;     /* PRODUCT, WGRAD, DGRAD; COLSUM */
-  int a, b, d, out;        /* slots, -1 when absent */
+  int product, weight; /* PRODUCT, WGRAD, DGRAD; COLSUM */
+  int a, b, d, out;    /* slots, -1 when absent */
   double alpha, beta;
   int nargs, in[PH_OP_ARGS]; /* OP: slots, or ~weight for parameter values */
   int aux, gin[PH_OP_ARGS];  /* OP_BWD: slots, ~weight, or PH_NO_SLOT */
@@ -132,14 +132,14 @@ typedef struct ph_program {
   ph_weight *weight;
   ph_list fwd;
   ph_back bwd;
-  ph_back entry; /* a first `once` segment: also computes the cotangent of what enters; empty otherwise (bwd does) */
-  int *value, *aux;           /* slot of each graph node, of its aux; -1 */
-  int state;                  /* slot of the state */
-  int port;                   /* slot of the port terms of the result when probed, -1 */
-  int64_t tile;               /* samples of a full tile */
+  ph_back entry;    /* a first `once` segment: also computes the cotangent of what enters; empty otherwise (bwd does) */
+  int *value, *aux; /* slot of each graph node, of its aux; -1 */
+  int state;        /* slot of the state */
+  int port;         /* slot of the port terms of the result when probed, -1 */
+  int64_t tile;     /* samples of a full tile */
   int64_t record, scratch, cot; /* elements: one iteration's record, scratch, cotangents (one parity) */
-  int64_t pack, grad;         /* elements of a layer's pack and gradient */
-  bool failed;                /* out of memory while building */
+  int64_t pack, grad;           /* elements of a layer's pack and gradient */
+  bool failed;                  /* out of memory while building */
 } ph_program;
 
 typedef struct ph_lower_options {
@@ -148,7 +148,8 @@ typedef struct ph_lower_options {
 } ph_lower_options;
 
 /* graph -> slots and instructions. Errors: PH_E_NOMEM. */
-ph_status ph_program_build(ph_program *p, const ph_ir_segment *seg, const ph_lower_options *o, ph_err *err) PH_MUST_CHECK;
+ph_status ph_program_build(ph_program *p, const ph_ir_segment *seg, const ph_lower_options *o,
+                           ph_err *err) PH_MUST_CHECK;
 void ph_program_fini(ph_program *p);
 
 /* pieces.c: arrays that grow (p->failed when memory is short), slots, instructions, places */
@@ -202,8 +203,8 @@ typedef struct ph_plist {
 typedef struct ph_pprog {
   const ph_program *stream;
   ph_plist fwd, bwd;
-  ph_ploc *value;    /* of each graph node that is a parameter value */
-  ph_ploc *leaf_cot; /* of each parameter of the segment; space NONE: no gradient (unused) */
+  ph_ploc *value;     /* of each graph node that is a parameter value */
+  ph_ploc *leaf_cot;  /* of each parameter of the segment; space NONE: no gradient (unused) */
   int64_t keep, temp; /* elements per layer */
   int64_t scratch;    /* elements of op scratch */
   double flops;       /* forward and backward of one layer */

@@ -176,7 +176,8 @@ static ph_status check_rows(const ph_plan *p, const char *what, const ph_tensor 
   if (t->dtype != p->ir->dtype || t->rank != 2 || t->dim[1] != s.pos * s.cols) {
     char have[96];
     return ph_err_set(err, t->dtype != p->ir->dtype ? PH_E_DTYPE : PH_E_SHAPE, "%s must be %s (n, %lld), got %s", what,
-                      ph_dtype_name(p->ir->dtype), (long long)(s.pos * s.cols), ph_tensor_describe(t, have, sizeof have));
+                      ph_dtype_name(p->ir->dtype), (long long)(s.pos * s.cols),
+                      ph_tensor_describe(t, have, sizeof have));
   }
   return PH_OK;
 }
@@ -199,7 +200,8 @@ static ph_status check_data(const ph_plan *p, const ph_data *data, const int32_t
   ph_status st = check_rows(p, "data", data->x, p->ir->input, err);
   for (int64_t i = 0; !st && i < n; i++) {
     if (idx[i] < 0 || idx[i] >= data->x->dim[0]) {
-      st = ph_err_set(err, PH_E_ARG, "sample number %d is outside 1..%lld", (int)idx[i] + 1, (long long)data->x->dim[0]);
+      st =
+          ph_err_set(err, PH_E_ARG, "sample number %d is outside 1..%lld", (int)idx[i] + 1, (long long)data->x->dim[0]);
     }
   }
   if (st || p->ir->loss == PH_LOSS_NONE) {
@@ -214,7 +216,8 @@ static ph_status check_data(const ph_plan *p, const ph_data *data, const int32_t
 
 /* ---- public ---- */
 
-ph_status ph_plan_eval(ph_plan *p, const ph_data *data, const int32_t *idx, int64_t n, ph_tensor *out, ph_result *res, ph_err *err) {
+ph_status ph_plan_eval(ph_plan *p, const ph_data *data, const int32_t *idx, int64_t n, ph_tensor *out, ph_result *res,
+                       ph_err *err) {
   ph_status st = check_data(p, data, idx, n, err);
   st = st || !out ? st : check_rows(p, "the output tensor", out, p->ir->output, err);
   if (st) {
@@ -235,7 +238,9 @@ static ph_status gradient(ph_plan *p, const ph_job *job, int64_t n, ph_result *r
 }
 
 /* Groups that hold gradients after n samples were run. */
-static int64_t groups_of(const ph_plan *p, int64_t n) { return ((n < p->batch ? n : p->batch) + p->group - 1) / p->group; }
+static int64_t groups_of(const ph_plan *p, int64_t n) {
+  return ((n < p->batch ? n : p->batch) + p->group - 1) / p->group;
+}
 
 static void layers(ph_plan *p, ph_update u) {
   double start = now();
@@ -244,7 +249,8 @@ static void layers(ph_plan *p, ph_update u) {
   p->seconds_layers += now() - start;
 }
 
-ph_status ph_plan_grad(ph_plan *p, const ph_data *data, const int32_t *idx, int64_t n, ph_tensor *gx, ph_result *res, ph_err *err) {
+ph_status ph_plan_grad(ph_plan *p, const ph_data *data, const int32_t *idx, int64_t n, ph_tensor *gx, ph_result *res,
+                       ph_err *err) {
   ph_status st = gx ? check_rows(p, "the input's cotangent", gx, p->ir->input, err) : PH_OK;
   ph_job job = {.data = data, .idx = idx, .mode = PH_MODE_GRAD, .gx = gx};
   st = st ? st : gradient(p, &job, n, res, err);
@@ -265,11 +271,17 @@ static double stored_norm(const ph_plan *p) {
 
 static void prepare_adam(ph_plan *p, const ph_optim *o) {
   double t = (double)(p->steps + 1);
-  p->adam = (ph_adam){.lr = o->lr, .beta1 = o->beta1, .beta2 = o->beta2, .eps = o->eps, .weight_decay = o->weight_decay,
-                      .c1 = 1.0 / (1.0 - pow(o->beta1, t)), .c2 = 1.0 / (1.0 - pow(o->beta2, t))};
+  p->adam = (ph_adam){.lr = o->lr,
+                      .beta1 = o->beta1,
+                      .beta2 = o->beta2,
+                      .eps = o->eps,
+                      .weight_decay = o->weight_decay,
+                      .c1 = 1.0 / (1.0 - pow(o->beta1, t)),
+                      .c2 = 1.0 / (1.0 - pow(o->beta2, t))};
 }
 
-ph_status ph_plan_step(ph_plan *p, const ph_data *data, const int32_t *idx, int64_t n, const ph_optim *o, ph_result *res, ph_err *err) {
+ph_status ph_plan_step(ph_plan *p, const ph_data *data, const int32_t *idx, int64_t n, const ph_optim *o,
+                       ph_result *res, ph_err *err) {
   if (n < 1 || n > p->batch) {
     return ph_err_set(err, PH_E_ARG, "a step takes 1..%lld samples, got %lld", (long long)p->batch, (long long)n);
   }
@@ -292,13 +304,15 @@ ph_status ph_plan_step(ph_plan *p, const ph_data *data, const int32_t *idx, int6
   return PH_OK;
 }
 
-ph_status ph_plan_probe(ph_plan *p, const ph_data *data, const int32_t *idx, int64_t n, const ph_probe *probe, ph_result *res, ph_err *err) {
+ph_status ph_plan_probe(ph_plan *p, const ph_data *data, const int32_t *idx, int64_t n, const ph_probe *probe,
+                        ph_result *res, ph_err *err) {
   if (probe->segment < 0 || probe->segment >= p->nparts) {
     return ph_err_set(err, PH_E_ARG, "segment %d is outside 1..%d", probe->segment + 1, p->nparts);
   }
   const ph_part *t = &p->part[probe->segment];
   if (probe->port && t->prog.port < 0) {
-    return ph_err_set(err, PH_E_ARG, "segment %d has no port terms apart from its state channel (or the plan was made without probes)",
+    return ph_err_set(err, PH_E_ARG,
+                      "segment %d has no port terms apart from its state channel (or the plan was made without probes)",
                       probe->segment + 1);
   }
   int64_t columns = t->prog.seg->repeat + 1;
@@ -307,7 +321,8 @@ ph_status ph_plan_probe(ph_plan *p, const ph_data *data, const int32_t *idx, int
   if (st) {
     return st;
   }
-  ph_job job = {.data = data, .idx = idx, .mode = probe->grad ? PH_MODE_GRAD : PH_MODE_EVAL, .probe = probe, .grad_sq = sq->data};
+  ph_job job = {
+      .data = data, .idx = idx, .mode = probe->grad ? PH_MODE_GRAD : PH_MODE_EVAL, .probe = probe, .grad_sq = sq->data};
   st = probe->grad ? gradient(p, &job, n, res, err) : check_data(p, data, idx, n, err);
   st = st || probe->grad ? st : run_rounds(p, &job, n, res, err);
   for (int64_t c = 0; !st && probe->grad && c < columns; c++) {

@@ -64,28 +64,30 @@ static void run_product(const frame *f, const ph_ins *i) {
   const ph_product *q = &f->part->prog.product[i->product];
   int64_t rows = rows_of(f, f->part->prog.slot[i->out].shape);
   f->p->k->gemm(rows, q->N, q->K, address(f, i->a), stride(f, i->a), 1, ph_at(f->p, f->pack, q->wt), q->N,
-                i->d >= 0 ? address(f, i->d) : NULL, i->d >= 0 ? stride(f, i->d) : 0, q->wb >= 0 ? ph_at(f->p, f->pack, q->wb) : NULL,
-                address(f, i->out), stride(f, i->out));
+                i->d >= 0 ? address(f, i->d) : NULL, i->d >= 0 ? stride(f, i->d) : 0,
+                q->wb >= 0 ? ph_at(f->p, f->pack, q->wb) : NULL, address(f, i->out), stride(f, i->out));
 }
 
 static void run_weight_grad(const frame *f, const ph_ins *i) {
   const ph_product *q = &f->part->prog.product[i->product];
   int64_t rows = rows_of(f, f->part->prog.slot[i->b].shape);
   char *g = ph_at(f->p, f->grad, q->grad);
-  f->p->k->gemm(q->N, q->K, rows, address(f, i->a), 1, stride(f, i->a), address(f, i->b), stride(f, i->b), f->acc ? g : NULL, q->K,
-                NULL, g, q->K);
+  f->p->k->gemm(q->N, q->K, rows, address(f, i->a), 1, stride(f, i->a), address(f, i->b), stride(f, i->b),
+                f->acc ? g : NULL, q->K, NULL, g, q->K);
 }
 
 static void run_data_grad(const frame *f, const ph_ins *i) {
   const ph_product *q = &f->part->prog.product[i->product];
   int64_t rows = rows_of(f, f->part->prog.slot[i->out].shape);
   f->p->k->gemm(rows, q->K, q->N, address(f, i->a), stride(f, i->a), 1, ph_at(f->p, f->pack, q->wn), q->K,
-                i->d >= 0 ? address(f, i->d) : NULL, i->d >= 0 ? stride(f, i->d) : 0, NULL, address(f, i->out), stride(f, i->out));
+                i->d >= 0 ? address(f, i->d) : NULL, i->d >= 0 ? stride(f, i->d) : 0, NULL, address(f, i->out),
+                stride(f, i->out));
 }
 
 static void run_axpby(const frame *f, const ph_ins *i) {
   f->p->k->axpby(rows_of(f, i->out_shape), i->out_shape.cols, i->alpha, address(f, i->a), stride(f, i->a), i->beta,
-                 i->b >= 0 ? address(f, i->b) : NULL, i->b >= 0 ? stride(f, i->b) : 0, address(f, i->out), stride(f, i->out));
+                 i->b >= 0 ? address(f, i->b) : NULL, i->b >= 0 ? stride(f, i->b) : 0, address(f, i->out),
+                 stride(f, i->out));
 }
 
 static void run_colsum(const frame *f, const ph_ins *i) {
@@ -150,28 +152,14 @@ static void run_list(const frame *f, const ph_list *list, ahead *a) {
     const ph_ins *i = &list->ins[n];
     ahead_ask(a);
     switch (i->kind) {
-    case PH_INS_PRODUCT:
-      run_product(f, i);
-      break;
+    case PH_INS_PRODUCT: run_product(f, i); break;
     case PH_INS_OP:
-    case PH_INS_OP_BWD:
-      run_op(f, i);
-      break;
-    case PH_INS_AXPBY:
-      run_axpby(f, i);
-      break;
-    case PH_INS_WGRAD:
-      run_weight_grad(f, i);
-      break;
-    case PH_INS_COLSUM:
-      run_colsum(f, i);
-      break;
-    case PH_INS_DGRAD:
-      run_data_grad(f, i);
-      break;
-    case PH_INS_ZERO:
-      run_zero(f, i);
-      break;
+    case PH_INS_OP_BWD: run_op(f, i); break;
+    case PH_INS_AXPBY: run_axpby(f, i); break;
+    case PH_INS_WGRAD: run_weight_grad(f, i); break;
+    case PH_INS_COLSUM: run_colsum(f, i); break;
+    case PH_INS_DGRAD: run_data_grad(f, i); break;
+    case PH_INS_ZERO: run_zero(f, i); break;
     }
   }
 }
@@ -236,7 +224,8 @@ static ahead ahead_backward(const frame *f, int64_t it, int64_t from) {
   }
   ahead_add(&a, f->p, ph_at(f->p, f->base[PH_SP_TAPE], -t->prog.record), t->prog.record);
   for (int i = 0; i < t->prog.nproducts && !t->tied; i++) {
-    ahead_add(&a, f->p, ph_at(f->p, f->pack, t->prog.product[i].wn - t->prog.pack), t->prog.product[i].N * t->prog.product[i].K);
+    ahead_add(&a, f->p, ph_at(f->p, f->pack, t->prog.product[i].wn - t->prog.pack),
+              t->prog.product[i].N * t->prog.product[i].K);
   }
   if (!t->tied) {
     ahead_add(&a, f->p, ph_at(f->p, f->grad, -t->prog.grad), t->prog.grad);
@@ -314,7 +303,9 @@ void ph_stream_forward(ph_plan *p, ph_desk *d, bool keep) {
 
 /* ---- backward ---- */
 
-static const ph_back *back_of(const ph_program *q, bool entry) { return entry && q->entry.list.n ? &q->entry : &q->bwd; }
+static const ph_back *back_of(const ph_program *q, bool entry) {
+  return entry && q->entry.list.n ? &q->entry : &q->bwd;
+}
 
 static void probe_cot(const frame *f, int s, int64_t at, int slot) {
   if (f->p->job.probe) {
@@ -339,8 +330,8 @@ static void enter_cot(const frame *f, int s, const ph_back *b) {
 
 static void leave_cot(const frame *f, int s, const ph_back *b) {
   const ph_vslot *slot = &f->part->prog.slot[b->state_cot];
-  f->p->k->axpby(rows_of(f, slot->shape), slot->shape.cols, 1.0, address(f, b->state_cot), slot->ld, 0.0, NULL, 0, f->d->g[s],
-                 slot->shape.cols);
+  f->p->k->axpby(rows_of(f, slot->shape), slot->shape.cols, 1.0, address(f, b->state_cot), slot->ld, 0.0, NULL, 0,
+                 f->d->g[s], slot->shape.cols);
 }
 
 static void segment_backward(ph_plan *p, ph_desk *d, int s, int group, bool fresh, bool entry) {

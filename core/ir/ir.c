@@ -29,8 +29,8 @@ ph_status ph_ir_segment_open(ph_ir_segment *s, ph_shape in, ph_err *err) {
     return PH_OK;
   }
   if (in.pos != s->repeat) {
-    return ph_err_set(err, PH_E_SHAPE, "a stream over %lld steps does not fit an input of %lld positions", (long long)s->repeat,
-                      (long long)in.pos);
+    return ph_err_set(err, PH_E_SHAPE, "a stream over %lld steps does not fit an input of %lld positions",
+                      (long long)s->repeat, (long long)in.pos);
   }
   s->state = (ph_shape){1, 1, s->width};
   return PH_OK;
@@ -63,8 +63,8 @@ ph_status ph_ir_segment_close(ph_ir_segment *s, ph_err *err) {
     return ph_err_set(err, PH_E_SHAPE, "the result of a segment must be a state, not a matrix");
   }
   if (s->kind != PH_SEG_ONCE && !same(result, s->state)) {
-    return ph_err_set(err, PH_E_SHAPE, "a stream must give back a state of width %lld, not %lld", (long long)s->state.cols,
-                      (long long)result.cols);
+    return ph_err_set(err, PH_E_SHAPE, "a stream must give back a state of width %lld, not %lld",
+                      (long long)s->state.cols, (long long)result.cols);
   }
   s->out = result;
   if (s->read >= 0) {

@@ -60,7 +60,7 @@ typedef struct ph_ir_segment {
   int nparams, nnodes;
   ph_ir_param *param;
   ph_ir_node *node;
-  int result, read; /* read = -1 when absent */
+  int result, read;        /* read = -1 when absent */
   ph_shape in, state, out; /* of one sample: what enters, what is carried, what leaves */
 } ph_ir_segment;
 

@@ -31,17 +31,17 @@ typedef struct ph_opnd {
 /* Everything an op's kernel sees. Shapes are those of the call: rows = samples * positions for sample values. */
 typedef struct ph_call {
   const ph_kern *k;
-  int64_t count;                /* parameter values: matrices; else 1 */
+  int64_t count;                 /* parameter values: matrices; else 1 */
   ph_shape in_shape[PH_OP_ARGS]; /* rows replaced by tile rows for sample values */
   ph_shape out_shape;
   double attr[PH_OP_ATTRS];
   ph_opnd in[PH_OP_ARGS];
   ph_opnd out;
-  ph_opnd aux;                  /* what forward keeps for the adjoint besides inputs and output: op->aux elements a row */
-  ph_opnd gout;                 /* backward: cotangent of the output */
-  ph_opnd gin[PH_OP_ARGS];      /* backward: p = NULL when not wanted */
-  bool acc[PH_OP_ARGS];         /* backward: add to what is there */
-  void *scratch;                /* op->scratch(...) elements */
+  ph_opnd aux;             /* what forward keeps for the adjoint besides inputs and output: op->aux elements a row */
+  ph_opnd gout;            /* backward: cotangent of the output */
+  ph_opnd gin[PH_OP_ARGS]; /* backward: p = NULL when not wanted */
+  bool acc[PH_OP_ARGS];    /* backward: add to what is there */
+  void *scratch;           /* op->scratch(...) elements */
 } ph_call;
 
 enum { PH_NEED_IN0 = 1, PH_NEED_IN1 = 2, PH_NEED_IN2 = 4, PH_NEED_IN3 = 8, PH_NEED_OUT = 16 };
@@ -71,7 +71,7 @@ typedef struct ph_op {
   unsigned need;                 /* PH_NEED_*: what bwd reads */
   int aux;                       /* elements forward keeps per row of a sample value for bwd */
   int64_t (*scratch)(const ph_shape *in, const ph_shape *out); /* elements one call needs; NULL: none */
-  double (*flops)(const ph_shape *in, const ph_shape *out);    /* forward; backward is counted by `flops_bwd` times this */
+  double (*flops)(const ph_shape *in, const ph_shape *out); /* forward; backward is counted by `flops_bwd` times this */
   double flops_bwd;
   ph_gain gain;
   double gain_value;   /* PH_GAIN_LIPSCHITZ: the constant */
@@ -89,7 +89,7 @@ const ph_op *ph_op_find(const char *name); /* NULL if there is none */
 ph_status ph_op_eager(const ph_op *op, int nargs, const ph_tensor *const *in, const bool *sample, const double *attr,
                       ph_tensor **out, ph_err *err) PH_MUST_CHECK;
 /* The adjoint: gin[i] for every wanted argument (gin may hold NULLs on return where an argument has no gradient). */
-ph_status ph_op_eager_bwd(const ph_op *op, int nargs, const ph_tensor *const *in, const bool *sample, const double *attr,
-                          const ph_tensor *gout, ph_tensor **gin, ph_err *err) PH_MUST_CHECK;
+ph_status ph_op_eager_bwd(const ph_op *op, int nargs, const ph_tensor *const *in, const bool *sample,
+                          const double *attr, const ph_tensor *gout, ph_tensor **gin, ph_err *err) PH_MUST_CHECK;
 
 #endif

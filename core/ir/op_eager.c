@@ -20,24 +20,29 @@ static ph_shape shape_of(const ph_tensor *t, bool sample) {
 
 static int64_t rows_in(const ph_tensor *t) { return t->rank == 2 ? t->dim[0] : 1; }
 
-static ph_status check(const ph_op *op, int nargs, const ph_tensor *const *in, const bool *sample, int64_t *rows, ph_err *err) {
+static ph_status check(const ph_op *op, int nargs, const ph_tensor *const *in, const bool *sample, int64_t *rows,
+                       ph_err *err) {
   if (nargs != op->nargs || !op->fwd) {
     return ph_err_set(err, PH_E_ARG, "%s: takes %d arguments, got %d", op->name, op->nargs, nargs);
   }
   *rows = -1;
   for (int i = 0; i < nargs; i++) {
     if (in[i]->rank > 2 || (in[i]->dtype != PH_F32 && in[i]->dtype != PH_F64) || in[i]->dtype != in[0]->dtype) {
-      return ph_err_set(err, PH_E_DTYPE, "%s: argument %d must be an f32 or f64 tensor of rank at most 2 like the others", op->name, i + 1);
+      return ph_err_set(err, PH_E_DTYPE,
+                        "%s: argument %d must be an f32 or f64 tensor of rank at most 2 like the others", op->name,
+                        i + 1);
     }
     if (sample[i] && *rows >= 0 && *rows != rows_in(in[i])) {
-      return ph_err_set(err, PH_E_SHAPE, "%s: %lld samples do not fit %lld", op->name, (long long)*rows, (long long)rows_in(in[i]));
+      return ph_err_set(err, PH_E_SHAPE, "%s: %lld samples do not fit %lld", op->name, (long long)*rows,
+                        (long long)rows_in(in[i]));
     }
     *rows = sample[i] ? rows_in(in[i]) : *rows;
   }
   return PH_OK;
 }
 
-static ph_status new_output(eager *e, const ph_op *op, const ph_tensor *const *in, ph_shape out, int64_t rows, ph_err *err) {
+static ph_status new_output(eager *e, const ph_op *op, const ph_tensor *const *in, ph_shape out, int64_t rows,
+                            ph_err *err) {
   int64_t dim[2] = {ph_shape_is_param(out) ? out.rows : rows, out.cols};
   bool vector = true; /* rank-1 arguments give a rank-1 result where the shape allows it */
   for (int i = 0; i < op->nargs; i++) {
@@ -53,8 +58,8 @@ static ph_status new_output(eager *e, const ph_op *op, const ph_tensor *const *i
 
 static ph_opnd operand(const ph_tensor *t, ph_shape s) { return (ph_opnd){t->data, s.cols, 0}; }
 
-static ph_status prepare(eager *e, const ph_op *op, int nargs, const ph_tensor *const *in, const bool *sample, const double *attr,
-                         ph_err *err) {
+static ph_status prepare(eager *e, const ph_op *op, int nargs, const ph_tensor *const *in, const bool *sample,
+                         const double *attr, ph_err *err) {
   int64_t rows = 0;
   ph_status st = check(op, nargs, in, sample, &rows, err);
   if (st) {
@@ -99,8 +104,8 @@ static void release(eager *e) {
   ph_mem_free(e->aux);
 }
 
-ph_status ph_op_eager(const ph_op *op, int nargs, const ph_tensor *const *in, const bool *sample, const double *attr, ph_tensor **out,
-                      ph_err *err) {
+ph_status ph_op_eager(const ph_op *op, int nargs, const ph_tensor *const *in, const bool *sample, const double *attr,
+                      ph_tensor **out, ph_err *err) {
   eager e = {0};
   ph_status st = prepare(&e, op, nargs, in, sample, attr, err);
   if (!st) {
@@ -111,8 +116,8 @@ ph_status ph_op_eager(const ph_op *op, int nargs, const ph_tensor *const *in, co
   return st;
 }
 
-ph_status ph_op_eager_bwd(const ph_op *op, int nargs, const ph_tensor *const *in, const bool *sample, const double *attr,
-                          const ph_tensor *gout, ph_tensor **gin, ph_err *err) {
+ph_status ph_op_eager_bwd(const ph_op *op, int nargs, const ph_tensor *const *in, const bool *sample,
+                          const double *attr, const ph_tensor *gout, ph_tensor **gin, ph_err *err) {
   eager e = {0};
   ph_tensor *g[PH_OP_ARGS] = {0};
   ph_status st = prepare(&e, op, nargs, in, sample, attr, err);

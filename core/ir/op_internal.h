@@ -15,19 +15,21 @@ static inline void *ph_op_scratch(const ph_call *c, int64_t elements) {
 }
 
 /* ---- shape rules (op_shape.c) ---- */
-typedef ph_status ph_shape_rule(const struct ph_op *op, const ph_shape *in, const double *attr, ph_shape *out, ph_err *err);
-ph_shape_rule ph_shape_leaf, ph_shape_square, ph_shape_gram, ph_shape_guard, ph_shape_damping, ph_shape_matmul, ph_shape_transpose,
-    ph_shape_same, ph_shape_pair, ph_shape_apply, ph_shape_bias, ph_shape_layernorm;
+typedef ph_status ph_shape_rule(const struct ph_op *op, const ph_shape *in, const double *attr, ph_shape *out,
+                                ph_err *err);
+ph_shape_rule ph_shape_leaf, ph_shape_square, ph_shape_gram, ph_shape_guard, ph_shape_damping, ph_shape_matmul,
+    ph_shape_transpose, ph_shape_same, ph_shape_pair, ph_shape_apply, ph_shape_bias, ph_shape_layernorm;
 
 /* ---- parameter values (op_param.c, op_guard.c) ---- */
 typedef void ph_op_fn(const ph_call *c);
-ph_op_fn ph_op_skew, ph_op_skew_bwd, ph_op_gram, ph_op_gram_bwd, ph_op_guard, ph_op_guard_bwd, ph_op_cayley, ph_op_cayley_bwd,
-    ph_op_damping, ph_op_damping_bwd, ph_op_matmul, ph_op_matmul_bwd, ph_op_transpose, ph_op_transpose_bwd;
+ph_op_fn ph_op_skew, ph_op_skew_bwd, ph_op_gram, ph_op_gram_bwd, ph_op_guard, ph_op_guard_bwd, ph_op_cayley,
+    ph_op_cayley_bwd, ph_op_damping, ph_op_damping_bwd, ph_op_matmul, ph_op_matmul_bwd, ph_op_transpose,
+    ph_op_transpose_bwd;
 
 /* ---- values of either kind (op_tile.c) ---- */
-ph_op_fn ph_op_scale, ph_op_scale_bwd, ph_op_add, ph_op_add_bwd, ph_op_sub, ph_op_sub_bwd, ph_op_mul, ph_op_mul_bwd, ph_op_tanh,
-    ph_op_tanh_bwd, ph_op_relu, ph_op_relu_bwd, ph_op_gelu, ph_op_gelu_bwd, ph_op_sigmoid, ph_op_sigmoid_bwd, ph_op_softplus,
-    ph_op_softplus_bwd, ph_op_silu, ph_op_silu_bwd;
+ph_op_fn ph_op_scale, ph_op_scale_bwd, ph_op_add, ph_op_add_bwd, ph_op_sub, ph_op_sub_bwd, ph_op_mul, ph_op_mul_bwd,
+    ph_op_tanh, ph_op_tanh_bwd, ph_op_relu, ph_op_relu_bwd, ph_op_gelu, ph_op_gelu_bwd, ph_op_sigmoid,
+    ph_op_sigmoid_bwd, ph_op_softplus, ph_op_softplus_bwd, ph_op_silu, ph_op_silu_bwd;
 
 /* ---- sample values (op_tile.c) ---- */
 ph_op_fn ph_op_apply, ph_op_apply_bwd, ph_op_bias, ph_op_bias_bwd, ph_op_layernorm, ph_op_layernorm_bwd;

@@ -29,7 +29,9 @@ static void affine_identity(const ph_kern *k, int64_t d, double a, const void *x
 
 /* ---- skew ---- */
 
-void ph_op_skew(const ph_call *c) { c->k->skew(c->count, c->out_shape.rows, c->in[0].p, c->in[0].step, c->out.p, c->out.step); }
+void ph_op_skew(const ph_call *c) {
+  c->k->skew(c->count, c->out_shape.rows, c->in[0].p, c->in[0].step, c->out.p, c->out.step);
+}
 
 void ph_op_skew_bwd(const ph_call *c) {
   int64_t d = c->out_shape.rows;
@@ -60,7 +62,8 @@ void ph_op_gram_bwd(const ph_call *c) {
     c->k->transpose(d, d, G, d, H, d);
     c->k->axpby(d, d, 1.0, G, d, 1.0, H, d, H, d);
     void *g = ph_op_at_step(c, &c->gin[0], m);
-    c->k->gemm(d, r, d, H, d, 1, ph_op_at_step(c, &c->in[0], m), r, c->acc[0] ? g : NULL, c->gin[0].ld, NULL, g, c->gin[0].ld);
+    c->k->gemm(d, r, d, H, d, 1, ph_op_at_step(c, &c->in[0], m), r, c->acc[0] ? g : NULL, c->gin[0].ld, NULL, g,
+               c->gin[0].ld);
   }
 }
 
@@ -111,8 +114,8 @@ void ph_op_cayley_bwd(const ph_call *c) {
   void *Nt = ph_op_scratch(c, d * d);
   void *T = ph_op_scratch(c, 2 * d * d);
   for (int64_t m = 0; m < c->count; m++) {
-    affine_identity(c->k, d, -0.5, ph_op_at_step(c, &c->out, m), d, -0.5, N); /* -N */
-    c->k->transpose(d, d, N, d, Nt, d);                                       /* -N^T */
+    affine_identity(c->k, d, -0.5, ph_op_at_step(c, &c->out, m), d, -0.5, N);             /* -N */
+    c->k->transpose(d, d, N, d, Nt, d);                                                   /* -N^T */
     c->k->gemm(d, d, d, ph_op_at_step(c, &c->gout, m), d, 1, Nt, d, NULL, 0, NULL, T, d); /* -G N^T */
     void *g = ph_op_at_step(c, &c->gin[0], m);
     c->k->axpby(d, d, -1.0, Nt, d, 0.0, NULL, 0, Nt, d); /* N^T */

@@ -19,13 +19,15 @@ static const char *shape_text(ph_shape s, char *buf, size_t size) {
 
 static ph_status want(const ph_op *op, int i, const char *what, ph_shape got, ph_err *err) {
   char buf[96];
-  return ph_err_set(err, PH_E_SHAPE, "%s: argument %d must be %s, got a %s", op->name, i + 1, what, shape_text(got, buf, sizeof buf));
+  return ph_err_set(err, PH_E_SHAPE, "%s: argument %d must be %s, got a %s", op->name, i + 1, what,
+                    shape_text(got, buf, sizeof buf));
 }
 
 static ph_status mismatch(const ph_op *op, ph_shape a, ph_shape b, ph_err *err) {
   char ta[96];
   char tb[96];
-  return ph_err_set(err, PH_E_SHAPE, "%s: a %s does not fit a %s", op->name, shape_text(a, ta, sizeof ta), shape_text(b, tb, sizeof tb));
+  return ph_err_set(err, PH_E_SHAPE, "%s: a %s does not fit a %s", op->name, shape_text(a, ta, sizeof ta),
+                    shape_text(b, tb, sizeof tb));
 }
 
 ph_status ph_shape_leaf(const ph_op *op, const ph_shape *in, const double *attr, ph_shape *out, ph_err *err) {

@@ -23,8 +23,8 @@ typedef struct parser {
 } parser;
 
 static ph_status bad(parser *p, const char *what) {
-  return ph_err_set(p->err, PH_E_PARSE, "line %d: %s%s%s%s", p->line, what, p->words ? ", got '" : "", p->words ? p->word[0] : "",
-                    p->words ? "'" : "");
+  return ph_err_set(p->err, PH_E_PARSE, "line %d: %s%s%s%s", p->line, what, p->words ? ", got '" : "",
+                    p->words ? p->word[0] : "", p->words ? "'" : "");
 }
 
 /* Cuts the next line into words; words = 0 at the end of the text. */
@@ -110,8 +110,8 @@ static ph_status parse_param(parser *p, ph_ir_segment *s) {
   static const char *const init[] = {"zeros", "ones", "constant", "normal", "uniform"};
   int64_t rows = 0;
   int64_t cols = 0;
-  if (p->words < 5 || !name_ok(p->word[1]) || !integer(p->word[2], 1, 1 << 20, &rows) || !integer(p->word[3], 1, 1 << 20, &cols) ||
-      rows * cols > 1 << 26) {
+  if (p->words < 5 || !name_ok(p->word[1]) || !integer(p->word[2], 1, 1 << 20, &rows) ||
+      !integer(p->word[3], 1, 1 << 20, &cols) || rows * cols > 1 << 26) {
     return bad(p, "expected 'param NAME ROWS COLS INIT [NUMBER]'");
   }
   ph_ir_param *q = &s->param[s->nparams];
@@ -148,7 +148,8 @@ static ph_status parse_attrs(parser *p, ph_ir_node *n, int *at) {
     size_t len = strlen(n->op->attr[a]);
     if (*at >= p->words || strncmp(p->word[*at], n->op->attr[a], len) != 0 || p->word[*at][len] != '=' ||
         !number(p->word[*at] + len + 1, &n->attr[a])) {
-      return ph_err_set(p->err, PH_E_PARSE, "line %d: %s: expected the attribute %s=NUMBER", p->line, n->op->name, n->op->attr[a]);
+      return ph_err_set(p->err, PH_E_PARSE, "line %d: %s: expected the attribute %s=NUMBER", p->line, n->op->name,
+                        n->op->attr[a]);
     }
     (*at)++;
   }
@@ -172,11 +173,13 @@ static ph_status parse_node(parser *p, ph_ir_segment *s) {
   }
   n->nargs = n->op->nargs;
   if (p->words - at != n->nargs) {
-    return ph_err_set(p->err, PH_E_PARSE, "line %d: %s: takes %d arguments, got %d", p->line, n->op->name, n->nargs, p->words - at);
+    return ph_err_set(p->err, PH_E_PARSE, "line %d: %s: takes %d arguments, got %d", p->line, n->op->name, n->nargs,
+                      p->words - at);
   }
   for (int a = 0; a < n->nargs; a++) {
     if (!parse_ref(s, p->word[at + a], &n->arg[a])) {
-      return ph_err_set(p->err, PH_E_PARSE, "line %d: %s: '%s' is no earlier node or parameter", p->line, n->op->name, p->word[at + a]);
+      return ph_err_set(p->err, PH_E_PARSE, "line %d: %s: '%s' is no earlier node or parameter", p->line, n->op->name,
+                        p->word[at + a]);
     }
   }
   st = ph_ir_node_shape(s, n, p->err);
@@ -321,7 +324,8 @@ static ph_status check_canonical(parser *p) {
   }
   bool equal = i == n && i == p->n;
   ph_mem_free(text);
-  return equal ? PH_OK : ph_err_set(p->err, PH_E_PARSE, "line %d: not in canonical form (spaces, numbers or order)", line);
+  return equal ? PH_OK
+               : ph_err_set(p->err, PH_E_PARSE, "line %d: not in canonical form (spaces, numbers or order)", line);
 }
 
 ph_status ph_ir_parse(ph_ir **out, const char *text, size_t n, ph_err *err) {

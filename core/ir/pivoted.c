@@ -25,7 +25,8 @@ static void store(ph_dtype dtype, int64_t n, const long double *x, void *y) {
 static int64_t pivot_row(const long double *A, int64_t d, int64_t k) {
   int64_t best = k;
   for (int64_t i = k + 1; i < d; i++) {
-    if (fabsl(A[i * d + k]) > fabsl(A[best * d + k])) { // NOLINT(clang-analyzer-core.CallAndMessage): it thinks that d > 0 and d * d = 0
+    if (fabsl(A[i * d + k]) >
+        fabsl(A[best * d + k])) { // NOLINT(clang-analyzer-core.CallAndMessage): it thinks that d > 0 and d * d = 0
       best = i;
     }
   }

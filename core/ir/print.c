@@ -86,7 +86,8 @@ static void print_segment(sink *s, const ph_ir_segment *g) {
 ph_status ph_ir_print(const ph_ir *ir, char **text, size_t *n, ph_err *err) {
   static const char *const loss[] = {"none", "softmax_cross_entropy", "mse"};
   sink s = {0};
-  put(&s, "phrun-ir 1\ndtype %s\ninput %" PRId64 " %" PRId64 "\n", ph_dtype_name(ir->dtype), ir->input.pos, ir->input.cols);
+  put(&s, "phrun-ir 1\ndtype %s\ninput %" PRId64 " %" PRId64 "\n", ph_dtype_name(ir->dtype), ir->input.pos,
+      ir->input.cols);
   for (int i = 0; i < ir->nsegments; i++) {
     print_segment(&s, &ir->segment[i]);
   }

@@ -70,31 +70,21 @@ static inline void rm_state_node(rm *m) {
   int y = rm_state(m);
   switch (rm_pick(m, 7)) {
   case 0:
-  case 1:
-    rm_put(m, "node %d apply %s n%d\n", m->nodes, a, x);
-    break;
-  case 2:
-    rm_put(m, "node %d bias n%d p3\n", m->nodes, x);
-    break;
-  case 3:
-    rm_put(m, "node %d %s n%d\n", m->nodes, act[rm_pick(m, 6)], x);
-    break;
-  case 4:
-    rm_put(m, "node %d layernorm eps=0.01 n%d p4 p3\n", m->nodes, x);
-    break;
-  case 5:
-    rm_put(m, "node %d %s n%d n%d\n", m->nodes, rm_pick(m, 3) ? "add" : "mul", x, y);
-    break;
-  default:
-    rm_put(m, "node %d sub n%d n%d\n", m->nodes, x, y);
-    break;
+  case 1: rm_put(m, "node %d apply %s n%d\n", m->nodes, a, x); break;
+  case 2: rm_put(m, "node %d bias n%d p3\n", m->nodes, x); break;
+  case 3: rm_put(m, "node %d %s n%d\n", m->nodes, act[rm_pick(m, 6)], x); break;
+  case 4: rm_put(m, "node %d layernorm eps=0.01 n%d p4 p3\n", m->nodes, x); break;
+  case 5: rm_put(m, "node %d %s n%d n%d\n", m->nodes, rm_pick(m, 3) ? "add" : "mul", x, y); break;
+  default: rm_put(m, "node %d sub n%d n%d\n", m->nodes, x, y); break;
   }
   m->states[m->nstates++] = m->nodes++;
 }
 
 static inline void rm_block(rm *m, bool input) {
   m->nodes = m->nmatrices = m->nstates = 0;
-  rm_put(m, "param A %d %d normal 0.3\nparam B %d %d normal 0.3\nparam C %d %d uniform 0.4\nparam b 1 %d normal 0.5\nparam g 1 %d constant 0.8\n",
+  rm_put(m,
+         "param A %d %d normal 0.3\nparam B %d %d normal 0.3\nparam C %d %d uniform 0.4\nparam b 1 %d normal "
+         "0.5\nparam g 1 %d constant 0.8\n",
          RM_WIDTH, RM_WIDTH, RM_WIDTH, RM_WIDTH, RM_WIDTH, RM_WIDTH, RM_WIDTH, RM_WIDTH);
   rm_put(m, "node 0 state\n");
   m->states[m->nstates++] = m->nodes++;

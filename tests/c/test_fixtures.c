@@ -65,8 +65,8 @@ typedef struct trial { /* an op on loaded tensors, checked against loaded result
   double rtol, atol;
 } trial;
 
-static void check_op(const trial *t, const char *op, const char *in, const char *in2, const double *attrs, const char *out,
-                     const char *cot, const char *grad, const char *grad2) {
+static void check_op(const trial *t, const char *op, const char *in, const char *in2, const double *attrs,
+                     const char *out, const char *cot, const char *grad, const char *grad2) {
   ph_err err;
   ph_tensor *arg[2] = {load(t->r, t->group, in), in2 ? load(t->r, t->group, in2) : NULL};
   bool sample[2] = {false, false};
@@ -126,7 +126,8 @@ static void test_layer(void **state) {
 
 static void test_edge(void **state) {
   (void)state;
-  static const char *const name[] = {"/R0", "/S0", "/all0", "/R4I", "/hr2", "/Rdeficient", "/Rhuge", "/Stiny", "/Shuge_even", "/Shuge_odd", "/d1"};
+  static const char *const name[] = {"/R0",    "/S0",    "/all0",       "/R4I",       "/hr2", "/Rdeficient",
+                                     "/Rhuge", "/Stiny", "/Shuge_even", "/Shuge_odd", "/d1"};
   ph_reader *r = open_golden(GOLDEN("laws_edge"));
   for (int i = 0; i < PH_COUNT(name); i++) {
     trial t = {r, name[i], 0, attr(r, name[i], "atol")};
@@ -150,8 +151,8 @@ static double inner(const ph_tensor *a, const double *b) {
 /* Where the gradient is a set, ours is the basis-free choice on the active side and the no-op branch on the kink. */
 static void test_guard(void **state) {
   (void)state;
-  static const char *const name[] = {"/inactive_trace", "/inactive_eig", "/active", "/active_rank1", "/zero",
-                                     "/boundary", "/repeated2", "/repeated_all", "/boundary_repeated"};
+  static const char *const name[] = {"/inactive_trace", "/inactive_eig", "/active",       "/active_rank1",     "/zero",
+                                     "/boundary",       "/repeated2",    "/repeated_all", "/boundary_repeated"};
   ph_reader *r = open_golden(GOLDEN("guard"));
   for (int i = 0; i < PH_COUNT(name); i++) {
     trial t = {r, name[i], 1e-12, 1e-14};
@@ -189,15 +190,16 @@ static void test_guard_invariants(void **state) {
 
 /* ---- the trainable net ---- */
 
-static const char NET[] = "phrun-ir 1\ndtype f64\ninput 1 2\n"
-                          "segment once 1\nparam W 8 2 zeros\nparam b 1 8 zeros\nnode 0 state\nnode 1 apply p0 n0\nnode 2 bias n1 p1\n"
-                          "result n2\nend\n"
-                          "segment depth 6\nparam A 8 8 zeros\nparam L 8 8 zeros\nparam B 8 8 zeros\nparam W 8 8 zeros\nparam b 1 8 zeros\n"
-                          "node 0 state\nnode 1 guard step=0.25 budget=1 p1\nnode 2 gram n1\nnode 3 damping step=0.25 n2\nnode 4 skew p0\n"
-                          "node 5 cayley n4\nnode 6 apply n5 n0\nnode 7 apply n3 n6\nnode 8 apply p3 n0\nnode 9 bias n8 p4\nnode 10 tanh n9\n"
-                          "node 11 apply p2 n10\nnode 12 scale by=0.25 n11\nnode 13 add n7 n12\nresult n13\nend\n"
-                          "segment once 1\nparam W 4 8 zeros\nparam b 1 4 zeros\nnode 0 state\nnode 1 apply p0 n0\nnode 2 bias n1 p1\n"
-                          "result n2\nend\nloss softmax_cross_entropy\n";
+static const char NET[] =
+    "phrun-ir 1\ndtype f64\ninput 1 2\n"
+    "segment once 1\nparam W 8 2 zeros\nparam b 1 8 zeros\nnode 0 state\nnode 1 apply p0 n0\nnode 2 bias n1 p1\n"
+    "result n2\nend\n"
+    "segment depth 6\nparam A 8 8 zeros\nparam L 8 8 zeros\nparam B 8 8 zeros\nparam W 8 8 zeros\nparam b 1 8 zeros\n"
+    "node 0 state\nnode 1 guard step=0.25 budget=1 p1\nnode 2 gram n1\nnode 3 damping step=0.25 n2\nnode 4 skew p0\n"
+    "node 5 cayley n4\nnode 6 apply n5 n0\nnode 7 apply n3 n6\nnode 8 apply p3 n0\nnode 9 bias n8 p4\nnode 10 tanh n9\n"
+    "node 11 apply p2 n10\nnode 12 scale by=0.25 n11\nnode 13 add n7 n12\nresult n13\nend\n"
+    "segment once 1\nparam W 4 8 zeros\nparam b 1 4 zeros\nnode 0 state\nnode 1 apply p0 n0\nnode 2 bias n1 p1\n"
+    "result n2\nend\nloss softmax_cross_entropy\n";
 
 static void set_param(ph_plan *p, const char *name, ph_reader *r, const char *group, const char *from) {
   ph_err err;
@@ -237,9 +239,9 @@ static ph_tensor *transposed(ph_tensor *t) {
   return out;
 }
 
-static const char *const PARAM[][3] = {{"s1.W", "We", "gWe"}, {"s1.b", "be", "gbe"}, {"s2.A", "A", "gA"}, {"s2.L", "L", "gL"},
-                                       {"s2.B", "B", "gB"},   {"s2.W", "W", "gW"},   {"s2.b", "b", "gb"}, {"s3.W", "Wo", "gWo"},
-                                       {"s3.b", "bo", "gbo"}};
+static const char *const PARAM[][3] = {{"s1.W", "We", "gWe"}, {"s1.b", "be", "gbe"}, {"s2.A", "A", "gA"},
+                                       {"s2.L", "L", "gL"},   {"s2.B", "B", "gB"},   {"s2.W", "W", "gW"},
+                                       {"s2.b", "b", "gb"},   {"s3.W", "Wo", "gWo"}, {"s3.b", "bo", "gbo"}};
 
 static void check_net(ph_reader *r, const char *group, const ph_plan_options *o) {
   ph_err err;
@@ -283,9 +285,9 @@ static void check_net(ph_reader *r, const char *group, const ph_plan_options *o)
 static void test_net(void **state) {
   (void)state;
   ph_reader *r = open_golden(GOLDEN("net"));
-  static const ph_plan_options o[] = {{.batch = 5},                    /* 2d > rows: transport and damping applied apart */
-                                      {.batch = 64, .threads = 2},     /* merged into one matrix */
-                                      {.batch = 2},                    /* three rounds */
+  static const ph_plan_options o[] = {{.batch = 5},                /* 2d > rows: transport and damping applied apart */
+                                      {.batch = 64, .threads = 2}, /* merged into one matrix */
+                                      {.batch = 2},                /* three rounds */
                                       {.batch = 64, .tape_bytes = 1024}, /* kept states and recomputation */
                                       {.batch = 64, .probe = true}};
   for (int i = 0; i < PH_COUNT(o); i++) {
@@ -324,7 +326,8 @@ static void test_layernorm(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {PH_TEST(test_layer), PH_TEST(test_edge), PH_TEST(test_guard), PH_TEST(test_guard_invariants),
+  const struct CMUnitTest tests[] = {PH_TEST(test_layer),     PH_TEST(test_edge),
+                                     PH_TEST(test_guard),     PH_TEST(test_guard_invariants),
                                      PH_TEST(test_layernorm), PH_TEST(test_net)};
   return cmocka_run_group_tests_name("fixtures", tests, NULL, NULL);
 }

@@ -2,12 +2,14 @@
 #include "ir/ir.h"
 #include "ph_test.h"
 
-static const char DEPTH[] = "phrun-ir 1\ndtype f32\ninput 1 8\nsegment depth 240\nparam A 8 8 normal 0.1\nparam b 1 8 zeros\n"
-                            "node 0 state\nnode 1 skew p0\nnode 2 cayley n1\nnode 3 apply n2 n0\nnode 4 bias n3 p1\nresult n4\nend\n"
-                            "loss mse\n";
-static const char TIME[] = "phrun-ir 1\ndtype f64\ninput 5 3\nsegment time 5\nwidth 4\nparam W 4 4 uniform 0.5\nparam U 4 3 constant -1e-07\n"
-                           "node 0 state\nnode 1 input\nnode 2 apply p0 n0\nnode 3 apply p1 n1\nnode 4 add n2 n3\nnode 5 tanh n4\n"
-                           "result n5\nread n4\nend\nloss none\n";
+static const char DEPTH[] =
+    "phrun-ir 1\ndtype f32\ninput 1 8\nsegment depth 240\nparam A 8 8 normal 0.1\nparam b 1 8 zeros\n"
+    "node 0 state\nnode 1 skew p0\nnode 2 cayley n1\nnode 3 apply n2 n0\nnode 4 bias n3 p1\nresult n4\nend\n"
+    "loss mse\n";
+static const char TIME[] =
+    "phrun-ir 1\ndtype f64\ninput 5 3\nsegment time 5\nwidth 4\nparam W 4 4 uniform 0.5\nparam U 4 3 constant -1e-07\n"
+    "node 0 state\nnode 1 input\nnode 2 apply p0 n0\nnode 3 apply p1 n1\nnode 4 add n2 n3\nnode 5 tanh n4\n"
+    "result n5\nread n4\nend\nloss none\n";
 
 static ph_status parse(const char *text, ph_err *err) {
   ph_ir *ir = NULL;
@@ -130,7 +132,7 @@ static void test_short_memory(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {PH_TEST(test_round_trip), PH_TEST(test_shapes), PH_TEST(test_wrong), PH_TEST(test_damage),
-                                     PH_TEST(test_short_memory)};
+  const struct CMUnitTest tests[] = {PH_TEST(test_round_trip), PH_TEST(test_shapes), PH_TEST(test_wrong),
+                                     PH_TEST(test_damage), PH_TEST(test_short_memory)};
   return cmocka_run_group_tests_name("ir", tests, NULL, NULL);
 }

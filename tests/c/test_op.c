@@ -101,7 +101,8 @@ static void check_adjoint(const ph_op *op, int64_t d, int64_t n) {
       ph_tensor_set(s.arg[a], i, ph_tensor_get(s.arg[a], i) + h * ph_tensor_get(dir, i));
     }
     double got = (side[0] - side[1]) / (2 * h);
-    if (fabs(got - want) > 1e-6 * (fabs(want) + (double)d)) { /* h^2 truncation and eps/h rounding of a sum of d terms */
+    if (fabs(got - want) >
+        1e-6 * (fabs(want) + (double)d)) { /* h^2 truncation and eps/h rounding of a sum of d terms */
       fail_msg("%s: argument %d, d = %lld: derivative %.10g, adjoint %.10g", op->name, a + 1, (long long)d, got, want);
     }
     ph_tensor_free(dir);
@@ -182,7 +183,8 @@ static void test_cayley_orthogonal(void **state) {
         }
         double allowed = (f32 ? 5e-7 : 2e-14) * sqrt((double)d); /* a column is a sum of d rounded squares */
         if (!(worst <= allowed)) {
-          fail_msg("d = %lld, strength %g, %s: %g > %g", (long long)d, strength[k], f32 ? "f32" : "f64", worst, allowed);
+          fail_msg("d = %lld, strength %g, %s: %g > %g", (long long)d, strength[k], f32 ? "f32" : "f64", worst,
+                   allowed);
         }
         ph_tensor_free(A);
         ph_tensor_free(T);
@@ -214,11 +216,13 @@ static void test_refusals(void **state) {
   bool sample[2] = {false, false};
   double attr[2] = {1, 1};
   ph_tensor *out = NULL;
-  ph_fails(PH_E_SHAPE, "matmul: a matrix (3, 4) does not fit a matrix (3, 4)", ph_op_eager(ph_op_find("matmul"), 2, arg, sample, attr, &out, &err), err);
+  ph_fails(PH_E_SHAPE, "matmul: a matrix (3, 4) does not fit a matrix (3, 4)",
+           ph_op_eager(ph_op_find("matmul"), 2, arg, sample, attr, &out, &err), err);
   ph_fails(PH_E_SHAPE, "square matrix", ph_op_eager(ph_op_find("skew"), 1, arg, sample, attr, &out, &err), err);
   ph_fails(PH_E_ARG, "takes 1 arguments", ph_op_eager(ph_op_find("tanh"), 2, arg, sample, attr, &out, &err), err);
   attr[0] = 0;
-  ph_fails(PH_E_ARG, "step must be a positive number", ph_op_eager(ph_op_find("guard"), 1, arg, sample, attr, &out, &err), err);
+  ph_fails(PH_E_ARG, "step must be a positive number",
+           ph_op_eager(ph_op_find("guard"), 1, arg, sample, attr, &out, &err), err);
   assert_null(out);
   ph_tensor_free(a);
   ph_tensor_free(b);
@@ -245,7 +249,8 @@ static void test_short_memory(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {PH_TEST(test_adjoints),   PH_TEST(test_coinciding_eigenvalues), PH_TEST(test_cayley_orthogonal),
-                                     PH_TEST(test_documented), PH_TEST(test_refusals),               PH_TEST(test_short_memory)};
+  const struct CMUnitTest tests[] = {PH_TEST(test_adjoints),          PH_TEST(test_coinciding_eigenvalues),
+                                     PH_TEST(test_cayley_orthogonal), PH_TEST(test_documented),
+                                     PH_TEST(test_refusals),          PH_TEST(test_short_memory)};
   return cmocka_run_group_tests_name("op", tests, NULL, NULL);
 }

@@ -66,8 +66,8 @@ static ph_tensor *copy(const ph_tensor *t) {
   return c;
 }
 
-static ph_tensor *slow_node(const ph_plan *p, const ph_ir_segment *s, int seg, int64_t layer, int i, ph_tensor **value, const ph_tensor *state,
-                            const ph_tensor *input) {
+static ph_tensor *slow_node(const ph_plan *p, const ph_ir_segment *s, int seg, int64_t layer, int i, ph_tensor **value,
+                            const ph_tensor *state, const ph_tensor *input) {
   const ph_ir_node *n = &s->node[i];
   if (n->nargs == 0) {
     return copy(strcmp(n->op->name, "state") == 0 ? state : input);
@@ -93,8 +93,8 @@ static ph_tensor *slow_node(const ph_plan *p, const ph_ir_segment *s, int seg, i
 }
 
 /* One iteration; *read (may be NULL) receives what is read. */
-static ph_tensor *slow_step(const ph_plan *p, const ph_ir_segment *s, int seg, int64_t layer, ph_tensor *state, const ph_tensor *input,
-                            ph_tensor **read) {
+static ph_tensor *slow_step(const ph_plan *p, const ph_ir_segment *s, int seg, int64_t layer, ph_tensor *state,
+                            const ph_tensor *input, ph_tensor **read) {
   ph_tensor *value[64] = {0};
   for (int i = 0; i < s->nnodes; i++) {
     value[i] = slow_node(p, s, seg, layer, i, value, state, input);
@@ -197,7 +197,8 @@ static void check_forward(ph_plan *p, const char *text, const set *s) {
   ph_ok(ph_plan_eval(p, &s->data, s->idx, N, out, &res, &err));
   ph_tensor *x = blank(N, s->x->dim[1]);
   for (int64_t r = 0; r < N; r++) {
-    memcpy((double *)x->data + r * x->dim[1], (double *)s->x->data + s->idx[r] * x->dim[1], (size_t)x->dim[1] * sizeof(double));
+    memcpy((double *)x->data + r * x->dim[1], (double *)s->x->data + s->idx[r] * x->dim[1],
+           (size_t)x->dim[1] * sizeof(double));
   }
   for (int g = 0; g < ir->nsegments; g++) {
     x = slow_segment(p, &ir->segment[g], g, x);
@@ -313,13 +314,15 @@ static void test_random_probed(void **state) {
 
 /* ---- bits, allocation, outcomes ---- */
 
-static const char PH[] = "phrun-ir 1\ndtype f32\ninput 1 16\n"
-                         "segment depth 12\nparam A 16 16 normal 0.1\nparam L 16 16 normal 0.3\nparam B 16 16 normal 0.2\n"
-                         "param W 16 16 uniform 0.25\nparam b 1 16 uniform 0.25\nnode 0 state\nnode 1 guard step=0.5 budget=1 p1\nnode 2 gram n1\n"
-                         "node 3 damping step=0.5 n2\nnode 4 skew p0\nnode 5 cayley n4\nnode 6 apply n5 n0\nnode 7 apply n3 n6\n"
-                         "node 8 apply p3 n0\nnode 9 bias n8 p4\nnode 10 tanh n9\nnode 11 apply p2 n10\nnode 12 scale by=0.5 n11\n"
-                         "node 13 add n7 n12\nresult n13\nend\nsegment once 1\nparam W 4 16 uniform 0.25\nparam b 1 4 zeros\nnode 0 state\n"
-                         "node 1 apply p0 n0\nnode 2 bias n1 p1\nresult n2\nend\nloss softmax_cross_entropy\n";
+static const char PH[] =
+    "phrun-ir 1\ndtype f32\ninput 1 16\n"
+    "segment depth 12\nparam A 16 16 normal 0.1\nparam L 16 16 normal 0.3\nparam B 16 16 normal 0.2\n"
+    "param W 16 16 uniform 0.25\nparam b 1 16 uniform 0.25\nnode 0 state\nnode 1 guard step=0.5 budget=1 p1\nnode 2 "
+    "gram n1\n"
+    "node 3 damping step=0.5 n2\nnode 4 skew p0\nnode 5 cayley n4\nnode 6 apply n5 n0\nnode 7 apply n3 n6\n"
+    "node 8 apply p3 n0\nnode 9 bias n8 p4\nnode 10 tanh n9\nnode 11 apply p2 n10\nnode 12 scale by=0.5 n11\n"
+    "node 13 add n7 n12\nresult n13\nend\nsegment once 1\nparam W 4 16 uniform 0.25\nparam b 1 4 zeros\nnode 0 state\n"
+    "node 1 apply p0 n0\nnode 2 bias n1 p1\nresult n2\nend\nloss softmax_cross_entropy\n";
 
 static const ph_optim ADAM = {.kind = PH_OPTIM_ADAM, .lr = 1e-2, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8};
 
@@ -370,7 +373,9 @@ static void test_same_bits(void **state) {
   double loss = 0;
   double again = 0;
   uint64_t want = train(&(ph_plan_options){.batch = 64, .threads = 1}, &ADAM, &loss);
-  static const ph_plan_options o[] = {{.batch = 64, .threads = 2}, {.batch = 64, .threads = 3}, {.batch = 64, .tape_bytes = 20000},
+  static const ph_plan_options o[] = {{.batch = 64, .threads = 2},
+                                      {.batch = 64, .threads = 3},
+                                      {.batch = 64, .tape_bytes = 20000},
                                       {.batch = 64, .threads = 2, .tape_bytes = 1}};
   for (int i = 0; i < PH_COUNT(o); i++) {
     assert_true(want == train(&o[i], &ADAM, &again));
@@ -594,9 +599,10 @@ static void test_described(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {PH_TEST(test_random_depth), PH_TEST(test_random_time), PH_TEST(test_random_chunks),
-                                     PH_TEST(test_random_probed), PH_TEST(test_same_bits), PH_TEST(test_clip), PH_TEST(test_learns),
-                                     PH_TEST(test_no_allocation), PH_TEST(test_diverged), PH_TEST(test_interrupt), PH_TEST(test_refusals),
-                                     PH_TEST(test_probe), PH_TEST(test_short_memory), PH_TEST(test_described)};
+  const struct CMUnitTest tests[] = {
+      PH_TEST(test_random_depth), PH_TEST(test_random_time), PH_TEST(test_random_chunks), PH_TEST(test_random_probed),
+      PH_TEST(test_same_bits),    PH_TEST(test_clip),        PH_TEST(test_learns),        PH_TEST(test_no_allocation),
+      PH_TEST(test_diverged),     PH_TEST(test_interrupt),   PH_TEST(test_refusals),      PH_TEST(test_probe),
+      PH_TEST(test_short_memory), PH_TEST(test_described)};
   return cmocka_run_group_tests_name("plan", tests, NULL, NULL);
 }
