@@ -137,7 +137,9 @@ local function write_table(self, store, records)
     "Written by `phrun run`; float64, seed " .. self.seed .. ", all random numbers counter-based. A number that \"cannot be right\" contradicts a statement proved in docs/laws.md.", "",
     "| what | paper | here | why they differ |", "|---|---|---|---|" }
   for _, row in ipairs(experiment.rows(records)) do
-    lines[#lines + 1] = string.format("| %s | %s | %s | %s |", row[1], row[2], (row[3]:gsub("|", "\\|")), row[4])
+    local cells = {}
+    for i, text in ipairs(row) do cells[i] = (text:gsub("|", "\\|")) end
+    lines[#lines + 1] = "| " .. table.concat(cells, " | ") .. " |"
   end
   must(native.write_file(store.dir .. "/table.md", table.concat(lines, "\n") .. "\n"))
 end
