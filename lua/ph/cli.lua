@@ -92,6 +92,10 @@ local function version_text(verbose)
   for k in pairs(m.openblas or {}) do keys[#keys + 1] = k end
   table.sort(keys)
   for _, k in ipairs(keys) do line("openblas", "%s: %s", k, tostring(m.openblas[k])) end
+  if m.openblas.wanted ~= "" then
+    line("warning", "OpenBLAS runs its kernels for %s, those for %s fit this CPU better%s", m.openblas.core, m.openblas.wanted,
+      m.openblas.origin == "user" and "; OPENBLAS_CORETYPE asks for them" or "")
+  end
   line("hdf5", "%s", m.hdf5)
   line("compiler", "%s", m.compiler)
   line("system", "%s", m.os)

@@ -228,7 +228,13 @@ function where.prefix(constructor, path)
   return file and string.format("%s:%d: ", file, line) or ""
 end
 
---- Assigned names and quoted words of some texts (chunk names), for suggestions: two sets.
+--- Whether token i ends the dotted name of `function a.b.c`.
+local function declares(tokens, i)
+  while i > 2 and tokens[i - 1].text == "." do i = i - 2 end
+  return i > 1 and tokens[i - 1].text == "function"
+end
+
+--- Declared names and quoted words of some texts (chunk names), for suggestions: two sets.
 function where.vocabulary(chunks)
   local names, strings = {}, {}
   for _, chunk in ipairs(chunks) do
@@ -236,7 +242,11 @@ function where.vocabulary(chunks)
     for i, token in ipairs(tokens_of(source)) do
       if token.kind == "string" then strings[token.text:sub(2, -2)] = true end
       local nxt = source.tokens[i + 1]
-      if token.kind == "name" and nxt and nxt.text == "=" then names[token.text] = true end
+      -- function f( declares a name; function block.resnet( a key, which is a quoted word elsewhere
+      if token.kind == "name" and nxt and nxt.text == "(" and declares(source.tokens, i) then
+        local set = source.tokens[i - 1].text == "." and strings or names
+        set[token.text] = true
+      end
     end
   end
   return names, strings

@@ -89,6 +89,8 @@ describe("undeclared names", function()
   it("are told with the nearest name or string", function()
     has(errors("grid = { depth = 3 }", 'grid = { depth = 3, family = resnt, x = { "resnet" } }'), 't.lua:6: undeclared name \'resnt\' (did you mean "resnet"?)')
     has(errors("grid = { depth = 3 }", "grid = { depth = deepth }"), "undeclared name 'deepth' (did you mean 'depth'?)")
+    has(errors("return ph.experiment", "local block = {}\nfunction block.resnet(z) return z end\nlocal f = resnt\nreturn ph.experiment"), "undeclared name 'resnt' (did you mean \"resnet\"?)")
+    has(errors("return ph.experiment", "local function helper() end\nlocal f = helpr\nreturn ph.experiment"), "undeclared name 'helpr' (did you mean 'helper'?)")
     has(errors("ph.adam", "ph.adm"), "t.lua:7: ph.adm: no such name (did you mean 'adam'?)")
   end)
 
