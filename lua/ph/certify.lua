@@ -16,8 +16,6 @@ local segment = require "ph.certify.segment"
 
 local certify = { report = report.lines }
 
-local one <const> = 1 + 1e-12 -- norms up to here count as 1: rounding of a product of orthogonal and damping matrices
-
 --- Tensors of layer t (1-based) of a segment, as f64 matrices.
 local function layer_weights(seg, index, weights, t)
   local out = {}
@@ -36,8 +34,7 @@ local function log(x) return x > 0 and math.log(x) or -math.huge end
 local function compose(layers, facts_first)
   local c = { gain = 0.0, gain_log = 0.0, port = 0.0, factor_log = 0.0, added = 0.0, lip_log = 0.0, lip_most = 0.0, least_log = 0.0, channel = { 0.0, 0.0 }, low = 0.0, high = 0.0, meter = 0.0 }
   for _, f in ipairs(layers) do
-    local grow = math.max(f.gain + f.port.z, 0)
-    if f.port.z == 0 and f.gain <= one then grow = math.min(grow, 1.0) end
+    local grow = f.gain + f.port.z
     c.gain, c.gain_log = math.max(c.gain, f.gain), c.gain_log + log(f.gain)
     c.port, c.added, c.factor_log = c.port + f.port.one, c.added * grow + f.port.one, c.factor_log + log(grow)
     c.lip_log, c.lip_most = c.lip_log + log(f.gain + f.lip), math.max(c.lip_most, f.gain + f.lip)

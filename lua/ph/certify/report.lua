@@ -31,7 +31,7 @@ local function channel_lines(out, s)
   else
     line(out, "state channel", c.facts.gain == math.huge and "no bound: its matrix is free" or "gain at most " .. number(c.gain), construction)
   end
-  if w then line(out, "", string.format("largest layer gain %s, product over %d layers %s", number(w.gain), s.depth, power(w.gain_log)), weights) end
+  if w then line(out, "", string.format("largest layer gain %s, product over all %d %s", number(w.gain), s.depth, power(w.gain_log)), weights) end
 end
 
 local function port_lines(out, s)
@@ -47,7 +47,7 @@ local function port_lines(out, s)
   if first.z > 0 then
     line(out, "", string.format("first layer: at most %s ||z|| + %s", number(first.z), number(first.one)), weights)
   else
-    line(out, "", string.format("sum over layers at most %s%s", number(w.port), first.u > 0 and string.format(" + %s sum||u||", number(first.u)) or ""), weights)
+    line(out, "", string.format("sum over %s at most %s%s", s.kind == "time" and "steps" or "layers", number(w.port), first.u > 0 and string.format(" + %s sum||u||", number(first.u)) or ""), weights)
   end
 end
 
