@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Faults that people who do this work report again and again, as trials of the whole program. Each class is one kind of fault
 and its names carry the numbers of that list; trials of the library alone are in tests/lua/cases_spec.lua and laws_spec.lua."""
+import io
 import json
 import os
 import re
@@ -32,13 +33,16 @@ class Case(harness.Case):
         self.assertEqual(self.records(a), self.records(b))
 
     def arrays(self, *path):
+        """Name -> shape, kind and bytes of every array that a run computes."""
         found = {}
+
+        def add(name, item):
+            if isinstance(item, h5py.Dataset) and name.split("/")[0] in ("history", "final", "best", "confusion", "profiles"):
+                found[name] = (item.shape, str(item.dtype), item[()].tobytes())
+
         with h5py.File(self.path(*path)) as f:
-            for group in ("history", "final", "best", "confusion", "profiles"):
-                if group in f:
-                    f[group].visititems(lambda k, v, g=group: found.update({g + "/" + k: v}) if isinstance(v, h5py.Dataset) else None) \
-                        if isinstance(f[group], h5py.Group) else found.update({group: f[group]})
-            return {k: (v.shape, str(v.dtype), v[()].tobytes()) for k, v in found.items()}
+            f.visititems(add)
+        return found
 
     def start(self, *words, **more):
         return subprocess.Popen(self.command(*words), cwd=self.dir, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
@@ -106,7 +110,7 @@ class Numbers(Case):
         self.write("tiny.lua", spec_text())
         self.assertIn("all 2 runs of tiny are already done", self.phrun("tiny.lua").stdout)
         check = self.phrun("check", self.write("big.lua", changed("depth = 3", "depth = 240/2"))).stdout
-        self.assertIn("family=ph depth=120 seed=0"[:19], check)
+        self.assertIn("family=ph depth=120", check)
         self.assertNotIn("120.0", check)
 
     def test_p4_the_others_are_refused_with_key_and_reason(self):
@@ -157,9 +161,9 @@ class Repeated(Case):
         self.phrun("tiny.lua", "--out", "b")
         self.same_run_files("a", "b")
         with h5py.File(self.path("b", "runs", sorted(os.listdir(self.path("b", "runs")))[0]), "r+") as f:
-            raw = bytearray(f["best/s1.W"][()].tobytes())
-            raw[0] ^= 1
-            f["best/s1.W"][...] = __import__("numpy").frombuffer(raw, "f4").reshape(f["best/s1.W"].shape)
+            weights = f["best/s1.W"][()]
+            weights.view("i4")[0, 0, 0] ^= 1
+            f["best/s1.W"][...] = weights
         with self.assertRaises(AssertionError):
             self.same_run_files("a", "b")
 
@@ -194,14 +198,13 @@ class Stopped(Case):
     def state(self, out):
         """State in the only checkpoint of a directory; None when there is none."""
         folder = self.path(out, "checkpoints")
-        names = [n for n in (os.listdir(folder) if os.path.isdir(folder) else []) if n.endswith(".h5")]
-        try:
-            with open(os.path.join(folder, names[0]), "rb") as f:
-                image = f.read()
-            text = re.search(rb'\{"best.*?\}\}|\{"epoch".*?\}\}', image)
-            return json.loads(text.group()) if text else None
-        except (IndexError, FileNotFoundError):
-            return None
+        for name in os.listdir(folder) if os.path.isdir(folder) else []:
+            try:
+                with open(os.path.join(folder, name), "rb") as f, h5py.File(io.BytesIO(f.read())) as h5:
+                    return json.loads(bytes(h5["state"][()]))
+            except (FileNotFoundError, OSError):  # gone or still being written aside (.tmp-PID)
+                continue
+        return None
 
     def test_p6_sigterm_at_the_end_of_an_epoch(self):
         # one batch an epoch: every place to stop is the end of one
@@ -434,7 +437,7 @@ class Readers(Case):
 
     def test_p26_h5dump_and_status_beside_a_grid(self):
         for locking in ("TRUE", "FALSE"):
-            self.write("long.lua", spec_text(epochs=20, grid='{ family = { "ph", "resnet" }, depth = 3, seed = { 0, 1, 2 } }'))
+            self.write("long.lua", spec_text(epochs=10, grid='{ family = { "ph", "resnet" }, depth = 3, seed = { 0, 1, 2 } }'))
             env = dict(os.environ, HDF5_USE_FILE_LOCKING=locking)
             p = self.start("long.lua", "--out", locking, "--checkpoint", 0, "-q", env=env)
             looks, end = {"runs": 0, "checkpoints": 0}, time.time() + 6
@@ -497,8 +500,8 @@ class Files(Case):
     def test_h5dump_and_h5py_open_runs_and_checkpoints(self):
         self.write("long.lua", spec_text(epochs=5000))
         p = self.start("long.lua", "--out", "r", "--checkpoint", "0.01", "-j", 2)
-        done = lambda: os.path.isdir(self.path("r", "checkpoints")) and len([n for n in os.listdir(self.path("r", "checkpoints")) if n.endswith(".h5")]) == 2
-        while p.poll() is None and not done():
+        folder = self.path("r", "checkpoints")
+        while p.poll() is None and not (os.path.isdir(folder) and len([n for n in os.listdir(folder) if n.endswith(".h5")]) == 2):
             time.sleep(0.005)
         os.killpg(p.pid, signal.SIGTERM)
         p.communicate(timeout=60)

@@ -14,7 +14,7 @@ local function temp_file()
   return path
 end
 
--- ---- P7: validation accuracies as written, a stop after epoch 4 ----
+-- ---- P7, P13: training whose validation says what is written here ----
 
 local small <const> = [[
 local ph = require "ph"
@@ -25,11 +25,12 @@ return ph.experiment {
   train = ph.adam { lr = 1e-2, batch = 16, epochs = 20, patience = 4 },
 }]]
 
-local script <const> = { 0.50, 0.60, 0.55, 0.54, 0.53, 0.52, 0.51, 0.90, 0.91, 0.92 }
-
---- The plan, whose validation says what the script says for the epoch of `t.state`.
-local function scripted(plan, t)
-  local function eval() return { loss = 1, hits = math.floor(100 * script[t.state.epoch] + 0.5), n = 100, finite = true } end
+--- The plan, whose validation says what the script says for the epoch of `t.state`, as loss and as accuracy.
+local function scripted(plan, t, script)
+  local function eval()
+    local v = script[t.state.epoch]
+    return { loss = v, hits = 100 * v, n = 100, finite = v == v }
+  end
   return setmetatable({ eval = eval }, { __index = function(_, name) return function(_, ...) return plan[name](plan, ...) end end })
 end
 
@@ -39,8 +40,10 @@ local function hashes(group)
   return out
 end
 
+local function job_of(text) return job.cells(assert(spec.load_text(text, "small.lua")))[1].jobs[1] end
+
 --- Trains until it ends or epoch `last` is over; returns status, training, hashes of the weights after each epoch.
-local function scripted_run(one, path, last)
+local function scripted_run(one, script, path, last)
   local set, after = one.load(), {}
   local train_data <close> = native.data(set.train.x, set.train.y)
   local val_data <close> = native.data(set.val.x, set.val.y)
@@ -51,7 +54,7 @@ local function scripted_run(one, path, last)
     on_epoch = function(row) after[row[1]] = hashes(checkpoint.snapshot(plan)) end,
     stopped = function() return last ~= nil and t.state.epoch > last end,
   }
-  t.plan = scripted(plan, t)
+  t.plan = scripted(plan, t, script)
   t:begin()
   local status = t:run()
   return status, t, after
@@ -59,22 +62,57 @@ end
 
 describe("early stopping through a stop and a second start (P7)", function()
   it("ends at the same epoch and keeps the weights of epoch 2", function()
-    local one = job.cells(assert(spec.load_text(small, "small.lua")))[1].jobs[1]
-    local status, straight, want = scripted_run(one, temp_file())
+    local one, script = job_of(small), { 0.50, 0.60, 0.55, 0.54, 0.53, 0.52, 0.51, 0.90, 0.91, 0.92 }
+    local status, straight, want = scripted_run(one, script, temp_file())
     assert.same({ "trained", 6, 2 }, { status, #straight.rows, straight.stop.best_epoch })
     assert.same(want[2], hashes(straight.best))
     assert.not_same(want[2], want[6])
 
     local path = temp_file()
-    local first, t = scripted_run(one, path, 4)
+    local first, t = scripted_run(one, script, path, 4)
     assert.same({ "interrupted", 4 }, { first, #t.rows })
-    local second, resumed, got = scripted_run(one, path)
+    local second, resumed, got = scripted_run(one, script, path)
     assert.same({ "trained", 6, 2 }, { second, #resumed.rows, resumed.stop.best_epoch })
     assert.is_nil(got[4]) -- it went on, it did not begin again
     assert.same(want[6], got[6])
     assert.same(want[2], hashes(resumed.best))
     assert.same(straight.rows, resumed.rows)
     assert.same(straight.stop:save(), resumed.stop:save())
+  end)
+end)
+
+describe("validation that is not a number (P13)", function()
+  local script <const> = { 0 / 0, 0.9, 0.8, 0 / 0, 0.7, 0 / 0, 0 / 0, 0 / 0, 0 / 0, 0 / 0 }
+  local by_loss = small:gsub("patience = 4", "patience = 4, monitor = 'val.loss'")
+
+  --- Epochs trained, best epoch, its value, whether the weights kept are those of that epoch; stopped after `last` and gone on, if given.
+  local function outcome(text, last)
+    local one, path, before = job_of(text), temp_file(), {}
+    if last then
+      local status, _, seen = scripted_run(one, script, path, last)
+      assert.equal("interrupted", status)
+      before = seen
+    end
+    local status, t, after = scripted_run(one, script, path)
+    assert.equal("trained", status)
+    local best = t.stop.best_epoch
+    assert.same(before[best] or after[best], hashes(t.best))
+    return { #t.rows, best, t.stop.best }
+  end
+
+  it("is never best: a loss falls to .7 in epoch 5, four epochs of patience end at 9", function()
+    for last = 0, 8 do assert.same({ 9, 5, 0.7 }, outcome(by_loss, last > 0 and last or nil)) end
+  end)
+
+  it("is never best: an accuracy is .9 in epoch 2, four epochs of patience end at 6", function()
+    for last = 0, 5 do assert.same({ 6, 2, 0.9 }, outcome(small, last > 0 and last or nil)) end
+  end)
+
+  it("from the first epoch on leaves no best, and patience counts", function()
+    local status, t = scripted_run(job_of(small), { 0 / 0, 0 / 0, 0 / 0, 0 / 0, 0.5 }, temp_file())
+    assert.same({ "trained", 4 }, { status, #t.rows })
+    assert.is_nil(t.best)
+    assert.is_nil(t.stop.best_epoch)
   end)
 end)
 

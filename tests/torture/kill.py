@@ -72,7 +72,7 @@ def check(where):
         sys.exit("records differ from those of an undisturbed grid")
     for folder in ("runs", "checkpoints"):
         for name in os.listdir(os.path.join(where, "killed", folder)):
-            if subprocess.run(["h5dump", "-H", os.path.join(where, "killed", folder, name)], stdout=subprocess.DEVNULL).returncode:
+            if subprocess.run(["h5dump", os.path.join(where, "killed", folder, name)], stdout=subprocess.DEVNULL).returncode:
                 sys.exit(folder + "/" + name + " can not be read")
     left = [n for f in ("", "runs", "checkpoints") for n in os.listdir(os.path.join(where, "killed", f)) if ".tmp-" in n]
     if left:
@@ -100,7 +100,7 @@ def main():
     starts = disturb(where, args.jobs, args.kills, random.Random(args.seed), span)
     check(where)
     shutil.rmtree(where)
-    print("1..1\nok 1 - %d kills (seed %d, %d starts): 20 runs, each once, same bits, all files sound" % (args.kills, args.seed, starts))
+    print("1..1\nok 1 - P8: %d kills -9 (seed %d, %d starts): 20 runs, each once, same bits, all files sound" % (args.kills, args.seed, starts))
 
 
 if __name__ == "__main__":
