@@ -1,7 +1,9 @@
 --- What a name means in the interactive session: the session's own variables, conveniences, everything of `ph`, Lua's libraries.
 
 local native = require "ph.native"
+local open = require "ph.repl.open"
 local ph = require "ph"
+local schema = require "ph.schema"
 local suggest = require "ph.suggest"
 
 local names = {}
@@ -25,6 +27,10 @@ function more.cayley(a)
   if is_tensor(a) then return ph.cayley_of(a) end
   return ph.cayley(a)
 end
+
+--- load "specs/e6.lua", load "runs/HASH.h5"
+more.load = open.load
+schema.describe("load", "tensors", 'load "specs/e6.lua", load "runs/HASH.h5"', "In the session: a spec as an experiment (.cells, :ir(n), :plan(n)), a run file as a run (.record, .history, .params, .profiles, :stream(), :plan()).")
 
 more.la = native.la
 more.ph = ph
