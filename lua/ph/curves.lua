@@ -8,7 +8,7 @@ local figures = require "ph.figures"
 local curves = {}
 
 --- More curves than this in one picture can not be told apart.
-local most_curves <const> = 12
+local most_curves <const>, most_in_text <const> = 12, 4
 
 local function column_index(columns, name)
   for i, c in ipairs(columns) do
@@ -120,9 +120,9 @@ function curves.png(list, path, title)
   return nil, one_line(problem)
 end
 
---- The last panel drawn in characters, at most `width` wide; or nil and one line.
+--- The last panel drawn in characters, at most `width` wide and with the first four curves; or nil and one line.
 function curves.text(list, width)
-  local figure = curves.comparison(list, "")
+  local figure = curves.comparison(table.move(list, 1, math.min(#list, most_in_text), 1, {}), "")
   local panel = figure.panels[#figure.panels]
   local ok, out = pcall(figures.text, { name = "curves", title = panel.title, panels = { panel } }, width)
   if not ok then return nil, one_line(fault.of(out) and out.message or out) end

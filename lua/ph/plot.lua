@@ -1,8 +1,10 @@
---- `phrun plot RESULTS [FIGURE]`: draws the figures that a result file carries, or those of all run files of a directory.
+--- `phrun plot RESULTS [FIGURE]`: draws the figures that a result file carries, or those of all run files of a directory; of a
+-- directory also the figure "cells", made from its ledger.
 --
--- Nothing but the file is read: no spec, no display. Without --to each figure is drawn as PNG, SVG and PDF.
+-- Nothing but the results is read: no spec, no display. Without --to each figure is drawn as PNG, SVG and PDF.
 
 local native = require "ph.native"
+local cells_figure = require "ph.cells_figure"
 local fault = require "ph.fault"
 local figures = require "ph.figures"
 
@@ -13,6 +15,7 @@ function verb.arguments(parser)
   parser:argument("results"):argname "RESULTS":description "a result file (.h5) or a results directory"
   parser:argument("figure"):argname "FIGURE":args "?":description "one figure by its name; default: all"
   parser:option "--to":argname "FORMAT":description "png, svg, pdf or text (default: png, svg and pdf)"
+  parser:option "--with":argname "DIR":count "*":description "figure 'cells': draw the cells of this results directory too"
   parser:option "--out":argname "DIR":description "where the pictures go (default: figures beside the results)"
 end
 
@@ -29,9 +32,16 @@ local function run_files(path)
   return out, dir
 end
 
---- All figures of the files: list of { file, name }, sorted by name.
-local function collect(files)
+--- The figure of a directory's ledger, and of those drawn with it; nil when there is none.
+local function ledger_figure(dir, others)
+  if not native.stat(dir .. "/ledger.jsonl") then return nil end
+  return cells_figure.figure(table.move(others or {}, 1, #(others or {}), 2, { dir }))
+end
+
+--- All figures of the files: list of { path, name } or { figure, name }, sorted by name.
+local function collect(files, of_ledger)
   local found = {}
+  if of_ledger then found[1] = { figure = of_ledger, name = of_ledger.name, path = "" } end
   for _, path in ipairs(files) do
     local file, problem = native.h5_read(path)
     if not file then fault.raise(fault.TAMPERED, "%s", problem) end
@@ -61,9 +71,11 @@ end
 local formats <const> = { png = { "png" }, svg = { "svg" }, pdf = { "pdf" }, text = { "text" } }
 
 local function draw_one(f, wanted, dir)
-  local file = assert(native.h5_read(f.path))
-  local figure = figures.read(file, f.name)
-  file:close()
+  local figure = f.figure
+  if not figure then
+    local file <close> = assert(native.h5_read(f.path))
+    figure = figures.read(file, f.name)
+  end
   for _, kind in ipairs(wanted) do
     if kind == "text" then
       native.write(1, figure.title .. "\n" .. figures.text(figure, native.columns(1)) .. "\n")
@@ -80,7 +92,7 @@ function verb.main(args)
   local wanted = args.to and formats[args.to] or { "png", "svg", "pdf" }
   if args.to and not formats[args.to] then fault.raise(fault.USAGE, "plot: --to %s: png, svg, pdf or text", args.to) end
   local files, base = run_files(args.results)
-  local found = chosen(collect(files), args.figure)
+  local found = chosen(collect(files, ledger_figure(base, args.with)), args.figure)
   if #found == 0 then fault.raise(fault.USAGE, "%s: no figures in it", args.results) end
   local dir = args.out or base .. "/figures"
   if wanted[1] ~= "text" then
