@@ -51,7 +51,7 @@ class Case(unittest.TestCase):
         return self.path(name)
 
     def read(self, *names):
-        with open(self.path(*names)) as f:
+        with open(self.path(*names), newline="") as f:  # a carriage return stays one
             return f.read()
 
     def command(self, *words):
@@ -62,7 +62,8 @@ class Case(unittest.TestCase):
         full = dict(os.environ, **(env or {}))
         full = {k: v for k, v in full.items() if v is not None}
         done = subprocess.run(self.command(*words), cwd=self.dir, env=full, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              text=True, timeout=300, **more)
+                              timeout=300, **more)
+        done.stdout, done.stderr = done.stdout.decode(), done.stderr.decode()  # text mode would make newlines of carriage returns
         if want is not None:
             self.assertEqual(done.returncode, want, done.stdout[-2000:] + done.stderr[-2000:])
         return done
