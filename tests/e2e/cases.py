@@ -354,11 +354,33 @@ class ChoosingByTest(Case):
 
 
 class Verdicts(Case):
-    """P15, P16: results that are not there count as a pass, or as a failure."""
+    """P14 to P16: a threshold is moved after the results are known; results of another plan, or that are not there, count."""
+
+    SLOW = "ph.rule { 'slow', { ph.mean { 'growth', family = 'ph' }, '<=', %s } }"
 
     def locked(self, name, grid, rules):
         self.write(name + ".lua", changed("measure =", "rules = { %s },\n  measure =" % rules, spec_text(grid=grid, epochs=1)).replace('"tiny"', '"%s"' % name))
         self.phrun("lock", name + ".lua")
+
+    def test_p14_a_threshold_that_was_moved(self):
+        self.locked("plan", GRID, self.SLOW % "1.0")
+        self.phrun("plan.lua", "-q")
+        first = self.phrun("verdict", "plan.lua", want=10).stdout
+        text = self.read("plan.lua")
+        self.write("plan.lua", changed("'<=', 1.0", "'<=', 1.5", text))
+        done = self.phrun("verdict", "plan.lua", want=3)
+        self.assertIn("rules.slow.when.right: locked 1, now 1.5", done.stdout + done.stderr)
+        self.assertNotRegex(done.stdout + done.stderr, r"verdict: |true|false")
+        self.write("plan.lua", "-- only a remark\n" + text.replace("measure =", "-- another\n      measure ="))
+        self.assertEqual(self.phrun("verdict", "plan.lua", want=10).stdout, first)
+
+    def test_p15_results_of_another_lock(self):
+        self.locked("early", GRID, self.SLOW % "9")
+        self.phrun("early.lua", "-q")
+        self.locked("late", GRID, self.SLOW % "1.0")
+        done = self.phrun("verdict", "late.lua", "--out", "experiments/early", want=3)
+        self.assertIn("locked 9, now 1", done.stdout + done.stderr)
+        self.assertNotIn("verdict: ", done.stdout + done.stderr)
 
     def test_p15_59_of_60_runs(self):
         self.locked("sixty", '{ family = { "ph", "resnet" }, depth = 2, seed = { %s } }' % ", ".join(map(str, range(30))),
