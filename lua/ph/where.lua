@@ -242,6 +242,7 @@ function where.vocabulary(chunks)
     for i, token in ipairs(tokens_of(source)) do
       if token.kind == "string" then strings[token.text:sub(2, -2)] = true end
       local nxt = source.tokens[i + 1]
+      if token.kind == "name" and nxt and nxt.text == "=" then names[token.text] = true end
       -- function f( declares a name; function block.resnet( a key, which is a quoted word elsewhere
       if token.kind == "name" and nxt and nxt.text == "(" and declares(source.tokens, i) then
         local set = source.tokens[i - 1].text == "." and strings or names
