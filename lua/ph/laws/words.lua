@@ -28,5 +28,6 @@ local words <const> = {
 }
 
 schema.describe("plot", "tensors", "ph.plot(y), ph.plot(x, y), ph.plot(y, { file = 'a.png', log = true })", "Lines in the terminal, or in a .png, .svg or .pdf file; a matrix gives one line a row.")
+schema.describe("load", "tensors", 'load "specs/e6.lua", load "runs/HASH.h5"', "In the session: a spec as an experiment (.cells, :ir(n), :plan(n)), a run file as a run (.record, .history, .params, .profiles, :stream(), :plan()).")
 
 for _, w in ipairs(words) do schema.describe(w[1], "laws", w[2], w[3]) end

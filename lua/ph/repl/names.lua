@@ -3,7 +3,6 @@
 local native = require "ph.native"
 local open = require "ph.repl.open"
 local ph = require "ph"
-local schema = require "ph.schema"
 local suggest = require "ph.suggest"
 
 local names = {}
@@ -30,7 +29,6 @@ end
 
 --- load "specs/e6.lua", load "runs/HASH.h5"
 more.load = open.load
-schema.describe("load", "tensors", 'load "specs/e6.lua", load "runs/HASH.h5"', "In the session: a spec as an experiment (.cells, :ir(n), :plan(n)), a run file as a run (.record, .history, .params, .profiles, :stream(), :plan()).")
 
 more.la = native.la
 more.ph = ph
