@@ -17,9 +17,9 @@ local function installed()
 end
 
 function bench.arguments(parser)
-  parser:argument("name"):args "?":description("which: " .. table.concat(installed(), ", ") .. " (default: all)")
+  parser:argument("name"):argname "NAME":args "?":description("which: " .. table.concat(installed(), ", ") .. " (default: all)")
   parser:flag "--quick":description "only the cases that matter most"
-  parser:option "--peer":argname "FILE":description "the peer's program (default: shared/peers beside the source tree)"
+  parser:option "--peer":argname "FILE":description "the peer's program (default: the one beside the source tree, if there is any)"
   parser:option "--python":argname "PROGRAM":default "/usr/bin/python3":description "the interpreter that runs it"
 end
 

@@ -16,7 +16,7 @@ local check = {}
 local measured_seconds <const> = 0.15
 
 function check.arguments(parser)
-  options.spec(parser)
+  options.spec(parser, "SPEC|RUN.h5", "a Lua file that returns ph.experiment { ... }, or the file of a finished run")
   options.workers(parser)
 end
 

@@ -33,12 +33,25 @@ local function names()
   return out
 end
 
+--- argparse's help calls an argument by its variable and gives each alias a line: here SPEC is SPEC, and "-j, --jobs N" one line.
+local function readable_labels(parser)
+  for _, argument in ipairs(parser._arguments) do
+    argument._get_label_lines = function(self) return { self._argname or self._name } end
+  end
+  for _, option in ipairs(parser._options) do
+    option._get_label_lines = function(self)
+      return { (table.concat(self._public_aliases, ", ") .. " " .. table.concat(self:_get_argument_list(), " ")):match "^(.-)%s*$" }
+    end
+  end
+end
+
 local function parser_of(verb)
   local parser = argparse("phrun " .. verb[1], verb[3]):add_help(false)
   local module = require(verb[2])
   if module.arguments then module.arguments(parser) end
   parser:flag "--debug":description "print a trace when something fails"
   parser:flag "-h --help":description "this text"
+  readable_labels(parser)
   return parser, module
 end
 
@@ -75,7 +88,7 @@ end
 local function help_text()
   local out = { "phrun - neural streams whose stability is built in", "", "usage: phrun [VERB] FILE [key=value ...] [options]", "" }
   for _, v in ipairs(cli.verbs()) do out[#out + 1] = string.format("  %-8s %s", v[1], v[3]) end
-  out[#out + 1] = "\nphrun VERB --help tells the options of a verb; phrun alone opens the interactive session."
+  out[#out + 1] = "\nphrun VERB --help tells the options of a verb; phrun --version -v tells version and machine; phrun alone opens the interactive session."
   return table.concat(out, "\n") .. "\n"
 end
 
@@ -118,6 +131,18 @@ local function contains(argv, a, b)
   return false
 end
 
+--- A word that names a file: of the verb `run`, which may be left out.
+local function is_file(word)
+  return word:find "^[^-]" and not word:find "^[%a_][%w_.]*=" and (word:find "%.lua$" or word:find "/" or native.stat(word))
+end
+
+local function any_file(argv)
+  for _, word in ipairs(argv) do
+    if is_file(word) then return true end
+  end
+  return false
+end
+
 --- Chooses what to do from the words given.
 local function dispatch(argv)
   local first = argv[1]
@@ -132,7 +157,7 @@ local function dispatch(argv)
   end
   local verb = find_verb(first)
   if verb then return run_verb(verb, without_first(argv)) end
-  if first:find "%.lua$" or first:find "/" or native.stat(first) then return run_verb(find_verb "run", argv) end
+  if is_file(first) or (first:find "^%-" and any_file(argv)) then return run_verb(find_verb "run", argv) end
   unknown_verb(first)
 end
 

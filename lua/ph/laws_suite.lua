@@ -10,7 +10,7 @@ local verb = {}
 --- Arguments of the verb.
 function verb.arguments(parser)
   parser:flag "--mutate":description "run every assertion on wrong code and show that it fails"
-  parser:option "--seed":description "seed of the random matrices":default "20261009":convert(math.tointeger)
+  parser:option "--seed":argname "N":description "seed of the random matrices":default "20261009":convert(math.tointeger)
 end
 
 local function number(v) return v ~= v and "not finite" or string.format("%.2e", v) end

@@ -5,8 +5,9 @@ local fault = require "ph.fault"
 
 local options = {}
 
-function options.spec(parser)
-  parser:argument("spec"):argname "SPEC":description "a Lua file that returns ph.experiment { ... }"
+--- A spec and its overrides; `name` and `words` where something else is taken too.
+function options.spec(parser, name, words)
+  parser:argument("spec"):argname(name or "SPEC"):description(words or "a Lua file that returns ph.experiment { ... }")
   parser:argument("overrides"):argname "key=value":args "*":description "restrict an axis of the grid (depth=240, family=ph,resnet) or set a value of the spec"
 end
 

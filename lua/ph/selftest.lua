@@ -7,7 +7,7 @@ local testing = require "ph.testing"
 local selftest = {}
 
 function selftest.arguments(parser)
-  parser:argument("paths", "spec files or folders (default: tests/lua of the source tree)"):args "*"
+  parser:argument("paths", "spec files or folders (default: tests/lua of the source tree)"):argname "PATH":args "*"
   parser:option("--filter", "only tests whose name matches this Lua pattern"):argname "PATTERN"
   parser:option("--output", "how results look: plainTerminal utfTerminal TAP gtest junit json"):argname "HANDLER"
 end

@@ -9,7 +9,7 @@
 
 return {
   { "run", "ph.run", "run an experiment: train every cell, measure, save; goes on where it was (the default verb)" },
-  { "check", "ph.check", "compile only: shapes, parameters, cost, time estimate of every cell" },
+  { "check", "ph.check", "compile only: shapes, parameters, cost, time and the bounds that hold; of a run file, the bounds at its weights" },
   { "lock", "ph.lock", "freeze grid, protocol, data and rules of a spec under a hash" },
   { "deviate", "ph.deviation", "record a departure from the lock, with its reason" },
   { "verdict", "ph.verdict", "apply the locked rules to the results" },
@@ -17,7 +17,7 @@ return {
   { "status", "ph.status", "what a results directory holds" },
   { "report", "ph.report", "one page with plan, results, rules and figures" },
   { "plot", "ph.plot", "draw figures from results" },
-  { "inspect", "ph.inspect", "print a compiled program (--plan) or the contents of a run file" },
+  { "inspect", "ph.inspect", "print compiled programs (--plan), canonical texts (--ir) or the contents of a run file" },
   { "recover", "ph.recover", "rebuild a ledger from a run's log" },
   { "data", "ph.data", "where data sets are and how to get them" },
   { "laws", "ph.laws_suite", "run the law suite" },

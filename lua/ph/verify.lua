@@ -19,7 +19,7 @@ local function count(word)
 end
 
 function verify.arguments(parser)
-  parser:argument("dir"):description "a results directory"
+  parser:argument("dir"):argname "DIR":description "a results directory"
   parser:option "--against":argname "DIR2":description "compare weights and histories of the same cells bit by bit"
   parser:option "--replay":argname "K":convert(count):description "run K cells again from their files and compare the bits"
 end

@@ -35,6 +35,23 @@ describe("the command line", function()
     end
   end)
 
+  it("writes help with one line an option and the names of the usage line", function()
+    local _, help = phrun("run", "--help")
+    assert.matches("\n   %-j, %-%-jobs N +cells that run at once", help)
+    assert.matches("\n   SPEC +a Lua file", help)
+    assert.matches("\n   %-q, %-%-quiet +no progress", help)
+  end)
+
+  it("takes options before the file when no verb is named", function()
+    local path = os.tmpname() .. ".lua"
+    assert(native.write_file(path, "return 1\n"))
+    local code, _, problem = phrun("-n", path)
+    os.remove(path)
+    assert.equal(2, code)
+    assert.is_nil(problem:find "unknown option")
+    assert.matches("must return an experiment", problem)
+  end)
+
   it("suggests the nearest verb, in one line, with code 2", function()
     local code, out, problem = phrun "verfy"
     assert.same({ 2, "", 1 }, { code, out, lines(problem) })
