@@ -125,7 +125,8 @@ static void part_text(page *s, const ph_plan *p, int n) {
   put(s, "  state (%lld x %lld), kept for backward: %lld elements a sample and iteration", (long long)q->seg->state.pos,
       (long long)q->seg->state.cols, (long long)(q->record / q->tile));
   put(s, t->chunks > 1 ? ", in chunks of %lld iterations run twice\n" : "\n", (long long)t->chunk);
-  put(s, "  parameter phase, once a step, %d layers a task\n    forward\n", t->unit_layers);
+  put(s, "  parameter phase, once a step, %d layer%s a task\n    forward\n", t->unit_layers,
+      t->unit_layers == 1 ? "" : "s");
   plist_text(s, p, t, &t->pprog.fwd, false);
   put(s, "    adjoint\n");
   plist_text(s, p, t, &t->pprog.bwd, true);

@@ -41,7 +41,7 @@ function laws.volume(x, step)
   if step then return dissipation.volume_of(x, step) end
   result.square("volume", x)
   local value, sign = native.la.logdet(x)
-  return result.new { law = "log-volume ln|det|", value = value, sign = sign, means = string.format("volume is multiplied by e^%.6g; det has sign %d", value, sign) }
+  return result.new { law = "log-volume ln|det|", value = value, sign = sign, means = string.format("volume is multiplied by e^%.6g; det has sign %+d", value, sign) }
 end
 
 --- transport_volume(C): ln|det C| with its tolerance; every Cayley transport has determinant +1.

@@ -14,7 +14,11 @@ end
 local function counts(p)
   local runs = 0
   for _, cell in ipairs(p.cells) do runs = runs + #cell.runs end
-  return string.format("%d cells, %d runs, %d rules, %d categories, %d predictions, %d gates", #p.cells, runs, #p.rules, #p.categories, #p.predictions, #p.gates)
+  local out = {}
+  for i, c in ipairs { { #p.cells, "cell" }, { runs, "run" }, { #p.rules, "rule" }, { #p.categories, "category" }, { #p.predictions, "prediction" }, { #p.gates, "gate" } } do
+    out[i] = c[1] .. " " .. (c[1] == 1 and c[2] or c[2] == "category" and "categories" or c[2] .. "s")
+  end
+  return table.concat(out, ", ")
 end
 
 function lock.main(args)

@@ -11,7 +11,7 @@ local tables = require "ph.table"
 local status = {}
 
 function status.arguments(parser)
-  parser:argument("dir"):description "a results directory"
+  parser:argument("dir"):argname "DIR":description "a results directory"
   parser:flag "--json":description "the same as one JSON object"
 end
 
@@ -76,9 +76,16 @@ local function run_rows(data)
   return rows
 end
 
+--- How many runs have ended, of how many; a directory may hold runs of earlier plans too.
+local function progress_text(data)
+  local text = count_text(data.counts)
+  if not data.planned then return text end
+  if #data.runs <= data.planned then return string.format("%s of %d planned run%s", text, data.planned, data.planned == 1 and "" or "s") end
+  return string.format("%s; the last start planned %d", text, data.planned)
+end
+
 local function text_of(data)
-  local out = { string.format("%s: %s (spec %s), %s of %s planned runs", data.dir, data.spec or "?", (data.spec_hash or "?"):sub(1, 8), count_text(data.counts),
-    data.planned and tostring(data.planned) or "?"), "" }
+  local out = { string.format("%s: %s (spec %s), %s", data.dir, data.spec or "?", (data.spec_hash or "?"):sub(1, 8), progress_text(data)), "" }
   local headers = { "run", "cell", "status", "chosen", "epochs", "val acc %", "test acc %", "growth", "seconds", "spec", "" }
   for _, line in ipairs(tables.render(headers, run_rows(data))) do out[#out + 1] = line end
   for _, u in ipairs(data.unfinished) do

@@ -65,14 +65,18 @@ function tables.bytes(n)
   return string.format(i == 1 and "%.0f %s" or "%.1f %s", n, names[i])
 end
 
-local numeric <const> = "^[-+]?[%d.,]+"
+--- A number, also with a unit, a deviation or a comparison after it; no hash and no shape.
+local function is_number(cell)
+  local rest = cell:match "^[-+]?%d[%d.,]*(.*)$"
+  return rest and (rest == "" or rest:find "^[eE][-+]%d+$" or rest:find "^[ :%%]") and not cell:find("->", 1, true)
+end
 
 local function column_width(header, rows, i)
   local width, right = width_of(header), true
   for _, row in ipairs(rows) do
     local cell = row[i] or ""
     width = math.max(width, width_of(cell))
-    if cell ~= "" and cell ~= "-" and cell ~= "nan" and not cell:match(numeric) then right = false end
+    if cell ~= "" and cell ~= "-" and cell ~= "nan" and not is_number(cell) then right = false end
   end
   return width, right
 end

@@ -156,6 +156,13 @@ describe("golden law tests", function()
     end
   end)
 
+  it("a stream of bare matrices has a volume and no meter", function()
+    local v = laws.volume(laws.matrix_stream(native.from({ { { 2, 0 }, { 0, 0.25 } } }, "f64")))
+    near(math.log(0.5), v.value, 1e-15, "one determinant")
+    assert.matches("the meter needs R", v.means)
+    assert.is_nil(tostring(v):find "nan")
+  end)
+
   it("T11: the exact log-volume, its meter", function()
     local file <close>, g = open(11)
     local s = laws.law_stream { A = file:tensor(g .. "/A"), L = file:tensor(g .. "/L"), step = file:attr(g, "h"), budget = false }

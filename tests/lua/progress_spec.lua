@@ -81,6 +81,11 @@ describe("tables", function()
       tables.render({ "family", "depth" }, { { "ph", "30" }, { "resnet", "240" } }))
   end)
 
+  it("takes hashes and shapes for words, numbers with units for numbers", function()
+    assert.same({ "  run   shape       time", "  ----  -------  -------", "  6d8a  32 -> 4  0.40 ms", "  9d    2 -> 10     12 s" },
+      tables.render({ "run", "shape", "time" }, { { "6d8a", "32 -> 4", "0.40 ms" }, { "9d", "2 -> 10", "12 s" } }))
+  end)
+
   it("gives mean and sample deviation", function()
     assert.equal("2.0 ± 1.0", tables.spread({ 1, 2, 3 }, 1))
     assert.equal("2.0", tables.spread({ 2 }, 1))

@@ -48,7 +48,7 @@ function dissipation.volume_of(R, h)
   local meter = maps.meter(xs)
   return result.new { law = "log-volume ln|det Lambda|", value = value, sign = sign, meter = meter, error = excess, spectrum = xs,
                       series = dissipation.series(xs, 8),
-                      means = string.format("contracts volume by e^%.4g, det has sign %d; the meter reads %.6g", -value, sign, meter) }
+                      means = string.format("contracts volume by e^%.4g, det has sign %+d; the meter reads %.6g", -value, sign, meter) }
 end
 
 --- Partial sums of (7): list with 1 .. terms terms.

@@ -93,7 +93,8 @@ function stream.volume(s)
     end
   end
   return result.new { law = "log-volume of the stream", value = value, sign = sign, meter = meter, error = excess,
-                      means = string.format("volume is multiplied by e^%.6g, whatever the transport; the meter reads %.6g", value, meter) }
+                      means = string.format("volume is multiplied by e^%.6g", value) ..
+                        (meter == meter and string.format(", whatever the transport; the meter reads %.6g", meter) or "; the meter needs R, and only the matrices are known") }
 end
 
 local function inputs_of(s, u)
