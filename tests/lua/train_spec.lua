@@ -120,7 +120,7 @@ describe("training", function()
       t.started = native.now()
       local order = native.permutation(0, "order/1", 0, 50)
       t:one_step(order)
-      t:save_if_due()
+      t:save_if_due(1)
       t:one_step(order)
     end
     assert.equal(1, checkpoint.read(path).state.step)

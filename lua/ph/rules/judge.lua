@@ -1,7 +1,8 @@
 --- Conditions of rules under three truth values: true, false, and nil for "not evaluable" (Kleene's strong logic).
 --
 --   all: false if any is false, else not evaluable if any is, else true      any: true if any is true, else not evaluable, else false
---   none: any with true and false swapped      every / some: all / any over the values of an axis; over no values: not evaluable
+--   none: any with true and false swapped      every / some: all / any over the values of an axis; not
+--   evaluable over no values, or when one of them is not evaluable
 --
 -- So "any" with one true and one not evaluable is true, "all" with one false and one not evaluable is false: what is missing
 -- could not change the outcome. A missing cell never counts as a pass, nor as a failure.
@@ -92,6 +93,8 @@ local function bound_text(binding, axes)
   return table.concat(out, ", ")
 end
 
+-- A claim over all values of an axis is not decided while one of them is missing, whatever the others say: a grid that was cut
+-- must not be judged by what was left of it.
 local function over(decisive)
   return function(ctx, node, binding)
     local children = {}
@@ -101,6 +104,9 @@ local function over(decisive)
       children[i].at = bound_text(b, axes)
     end
     if #children == 0 then return { reasons = { "no values of " .. text.filter(node.over) }, children = {} } end
+    for _, c in ipairs(children) do
+      if c.truth == nil then return { children = children, reasons = gather(children) } end
+    end
     return join(children, decisive)
   end
 end
