@@ -85,8 +85,10 @@ local function panel(records, x, by, metrics, words)
   local out = { title = words.title, xlabel = x, ylabel = words.ylabel, logy = words.logy, series = {} }
   local at = values_of(records, x)
   if #at == 1 then
-    local n = by and #values_of(records, by) or 1
-    out.xlabel, out.xmin, out.xmax = string.format("%s = %s, number of the %s", x, tostring(at[1]), by or "series"), 0.5, n + 0.5
+    local names = {}
+    for i, value in ipairs(by and values_of(records, by) or { "all" }) do names[i] = tostring(value) end
+    out.xlabel, out.xmin, out.xmax = string.format("%s = %s", x, tostring(at[1])), 0.5, #names + 0.5
+    out.xnames, out.key = table.concat(names, " "), false
   end
   for i, value in ipairs(by and values_of(records, by) or { "all" }) do
     local mine = where(records, by, value)

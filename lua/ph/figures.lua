@@ -1,6 +1,7 @@
 --- Figures: a table that says what to draw, its place in a result file, and gnuplot to draw it from that file alone.
 --
---   figure = { name, title, panels = { { title, xlabel, ylabel, logx, logy, xmin, xmax, ymin, ymax, key, series = { { label, style, data } } } } }
+--   figure = { name, title, panels = { { title, xlabel, ylabel, logx, logy, xmin, xmax, xnames, ymin, ymax, key, series = { { label, style, data } } } } }
+--   xnames = words in place of the marks 1, 2, ... of the x axis, separated by spaces
 --   style  = "line" (x, y) | "points" (x, y) | "band" (x, low, high) | "steps" (x, y) | "rule" (x or y alone, see `axis`) ; data a tensor (n, 2 or 3)
 --   text   = lines in place of panels: a table to be read
 --
@@ -13,7 +14,7 @@ local fault = require "ph.fault"
 local figures = {}
 
 local palette <const> = { "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000" }
-local panel_keys <const> = { "title", "xlabel", "ylabel", "logx", "logy", "xmin", "xmax", "ymin", "ymax", "key" }
+local panel_keys <const> = { "title", "xlabel", "ylabel", "logx", "logy", "xmin", "xmax", "xnames", "ymin", "ymax", "key" }
 local series_keys <const> = { "label", "style", "axis", "color" }
 
 -- ---- in a result file ----
@@ -116,8 +117,9 @@ local function plot_line(k, panel)
   for j, s in ipairs(panel.series) do
     local style = with[s.style] or fault.raise(fault.RUNTIME, "figure: no style is called '%s'", tostring(s.style))
     local color = s.color and math.tointeger(s.color) or (j - 1) % #palette + 1
-    if s.style == "line" then dash = dash % 5 + 1 end
-    local label = s.label and s.label ~= "" and "title " .. quoted(s.label) .. " noenhanced" or "notitle"
+    local named = s.label and s.label ~= ""
+    if s.style == "line" and (named or dash == 0) then dash = dash % 5 + 1 end -- a line without a name goes with the one before
+    local label = named and "title " .. quoted(s.label) .. " noenhanced" or "notitle"
     parts[j] = string.format("$d%d_%d %s %s", k, j, style(palette[color], math.max(dash, 1)), label)
   end
   return "plot " .. table.concat(parts, ", \\\n     ")
@@ -127,11 +129,21 @@ local function range(low, high)
   return string.format("[%s:%s]", low and number(low) or "*", high and number(high) or "*")
 end
 
+--- Marks of the x axis: numbers, or the panel's names.
+local function x_marks(panel)
+  if not panel.xnames then return "set xtics autofreq" end
+  local out = {}
+  for name in panel.xnames:gmatch "%S+" do out[#out + 1] = quoted(name) .. " " .. #out + 1 end
+  return "set xtics noenhanced (" .. table.concat(out, ", ") .. ")"
+end
+
 local function panel_script(k, panel, out)
+  local power = panel.power or "10^{%L}"
   out[#out + 1] = panel.title and "set title " .. quoted(panel.title) .. " noenhanced" or "unset title"
   out[#out + 1] = "set xlabel " .. quoted(panel.xlabel) .. " noenhanced; set ylabel " .. quoted(panel.ylabel) .. " noenhanced"
   out[#out + 1] = (panel.logx and "set" or "unset") .. " logscale x; " .. (panel.logy and "set" or "unset") .. " logscale y"
-  out[#out + 1] = 'set format x "' .. (panel.logx and "10^{%L}" or "%g") .. '"; set format y "' .. (panel.logy and "10^{%L}" or "%g") .. '"'
+  out[#out + 1] = 'set format x "' .. (panel.logx and power or "%g") .. '"; set format y "' .. (panel.logy and power or "%g") .. '"'
+  out[#out + 1] = x_marks(panel)
   out[#out + 1] = "set xrange " .. range(panel.xmin, panel.xmax) .. "; set yrange " .. range(panel.ymin, panel.ymax)
   out[#out + 1] = panel.key == false and "unset key" or "set key tmargin center horizontal"
   out[#out + 1] = plot_line(k, panel)
@@ -205,17 +217,34 @@ function figures.draw(figure, path)
   if not native.stat(path) then fault.raise(fault.RUNTIME, "%s was not written", path) end
 end
 
---- A figure as text of at most `columns` wide (default 80), one panel under the other.
+--- A panel for characters: names in the key stand apart, powers of ten have no markup.
+local function panel_in_characters(panel)
+  local out = setmetatable({ series = {}, power = "1e%L" }, { __index = panel })
+  for j, s in ipairs(panel.series) do
+    out.series[j] = setmetatable({ label = s.label and s.label ~= "" and "  " .. s.label or s.label }, { __index = s })
+  end
+  return out
+end
+
+--- A script in which colours have become characters: one for the lines of a colour, one for its points.
+local function without_colours(script)
+  local index = {}
+  for i, c in ipairs(palette) do index[c] = i end
+  script = script:gsub("lw %d dt %d lc rgb '(#%x+)'", function(c) return index[c] and "lt " .. index[c] end)
+  return (script:gsub("pt 7 ps 0.8 lc rgb '(#%x+)'", function(c) return index[c] and "pt " .. index[c] end))
+end
+
+--- A figure as text of at most `columns` wide (default 80), one panel under the other, an empty line between.
 function figures.text(figure, columns)
   columns = math.max(40, math.min(columns or 80, 200))
   if figure.text then return figure.text end
   local out = {}
-  for _, panel in ipairs(figure.panels) do
-    local one = { title = figure.title, panels = { panel } }
-    local text = run(figures.script(one, string.format("set term dumb noenhanced ansi256 size %d,20", columns)):gsub("ansi256 ", "mono "))
-    out[#out + 1] = (text:gsub("\f", ""))
+  for k, panel in ipairs(figure.panels) do
+    local one = { title = figure.title, panels = { panel_in_characters(panel) } }
+    local text = run(without_colours(figures.script(one, string.format("set term dumb noenhanced mono size %d,20", columns))))
+    out[k] = text:gsub("\f", ""):gsub("[ \t]+\n", "\n"):gsub("^\n+", ""):gsub("\n+$", "\n")
   end
-  return table.concat(out)
+  return table.concat(out, "\n")
 end
 
 -- ---- quick plots ----

@@ -34,6 +34,9 @@ end
 
 --- The figure of a directory's ledger, and of those drawn with it; nil when there is none.
 local function ledger_figure(dir, others)
+  for _, other in ipairs(others or {}) do
+    if not native.stat(other .. "/ledger.jsonl") then fault.raise(fault.USAGE, "%s: not a results directory (it has no ledger.jsonl)", other) end
+  end
   if not native.stat(dir .. "/ledger.jsonl") then return nil end
   return cells_figure.figure(table.move(others or {}, 1, #(others or {}), 2, { dir }))
 end
@@ -55,6 +58,15 @@ local function collect(files, of_ledger)
   return found
 end
 
+--- Sorted names, each once.
+local function unique(names)
+  local out = {}
+  for _, name in ipairs(names) do
+    if out[#out] ~= name then out[#out + 1] = name end
+  end
+  return out
+end
+
 local function chosen(found, name)
   if not name then return found end
   local out, names = {}, {}
@@ -63,7 +75,8 @@ local function chosen(found, name)
     if f.name == name or f.name == "fig" .. name then out[#out + 1] = f end
   end
   if #out == 0 then
-    fault.raise(fault.USAGE, "no figure '%s'%s", name, #names > 0 and " (there are " .. table.concat(names, ", ") .. ")" or "")
+    names = unique(names)
+    fault.raise(fault.USAGE, "no figure '%s'%s", name, #names > 0 and string.format(" (there %s %s)", #names == 1 and "is" or "are", table.concat(names, ", ")) or "")
   end
   return out
 end
@@ -78,7 +91,7 @@ local function draw_one(f, wanted, dir)
   end
   for _, kind in ipairs(wanted) do
     if kind == "text" then
-      native.write(1, figure.title .. "\n" .. figures.text(figure, native.columns(1)) .. "\n")
+      native.write(1, figure.title .. "\n\n" .. figures.text(figure, native.columns(1)) .. "\n")
     else
       local path = string.format("%s/%s%s.%s", dir, f.several and f.path:match "([^/]*)%.h5$" .. "-" or "", f.name, kind)
       figures.draw(figure, path)

@@ -36,6 +36,13 @@ describe("the figure of a ledger", function()
     assert.equal("resnet", panel.series[3].label)
   end)
 
+  it("names the families under their marks when there is one depth", function()
+    local panel = cells_figure.figure { book { run("ph", 30, 0, 0.9, true), run("resnet", 30, 0, 0.5, true) } }.panels[1]
+    assert.same({ "depth = 30", "ph resnet" }, { panel.xlabel, panel.xnames })
+    assert.equal(2, panel.series[4].data:at(1, 1))
+    assert.matches("ph +resnet", require "ph.figures".text({ name = "cells", title = "", panels = { panel } }, 80))
+  end)
+
   it("is none without a finished run", function()
     assert.is_nil(cells_figure.figure { book {} })
   end)

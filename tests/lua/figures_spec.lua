@@ -70,6 +70,27 @@ describe("figures", function()
     assert.is_nil(text:find "\27")
   end)
 
+  it("give lines of one colour one dash, and in characters one character", function()
+    local y = native.from({ { 1, 1 }, { 2, 3 } }, "f64")
+    local panel = { logy = true, series = { { label = "a", style = "line", data = y, color = 1 }, { label = "", style = "line", data = y * 2, color = 1 },
+      { label = "b", style = "line", data = y * 50, color = 2 } } }
+    local figure = { name = "f", title = "t", panels = { panel } }
+    local dashes = {}
+    for dash in figures.script(figure, ""):gmatch "lw 2 dt (%d)" do dashes[#dashes + 1] = dash end
+    assert.same({ "1", "1", "2" }, dashes)
+    local text = figures.text(figure, 70)
+    assert.is_nil(text:find "%$" or text:find "10%^" or text:find "[ \n]\n\n" or text:find "^\n")
+    assert.matches("a %*+ +b #+", text)
+    assert.matches("1e2", text)
+  end)
+
+  it("do not leave out a directory that is none", function()
+    local dir = written(sample())
+    local ok, problem = pcall(plot.main, { results = dir, with = { dir .. "/nothing" } })
+    assert.is_false(ok)
+    assert.matches("nothing: not a results directory", problem.message)
+  end)
+
   it("plots a tensor in the terminal or to a file", function()
     local y = native.random("normal", 1, "figures_spec", { 50 })
     assert.matches("%*", figures.plot(y))
