@@ -102,7 +102,7 @@ local function cell_text(s) return (tostring(s):gsub("|", "\\|"):gsub("\n", " ")
 local kind_words <const> = {
   integer = "whole number", number = "number", string = "string", boolean = "true or false", ["function"] = "function", callable = "function or layer", any = "any data",
   table = "table", list = "list", init = "init", task = "task", protocol = "protocol", split = "table", select = "table", grid = "table",
-  monitor = "choice", budget = "number or false", data = "data",
+  monitor = "choice", budget = "number, false or { contract = kappa }", data = "data",
 }
 
 local function range_text(key)
