@@ -27,7 +27,8 @@ static inline int64_t rows_of(const frame *f, ph_shape s) { return s.pos * f->d-
 
 /* What the next iteration will read (weights; backward also the tape and the gradient) is asked for while this one computes:
  * each layer's is met once a tile, so without this every layer starts by waiting for the last-level cache. Records that will
- * only be written are not asked for: measured, it costs more than it saves. A hint; no effect on results. */
+ * only be written are not asked for, and of a record to be read the first half: measured, more costs more than it saves. A
+ * hint; no effect on results. */
 typedef struct ahead {
   const char *at[12];
   int64_t lines[12];
@@ -222,7 +223,7 @@ static ahead ahead_backward(const frame *f, int64_t it, int64_t from) {
   if (it <= from) {
     return a;
   }
-  ahead_add(&a, f->p, ph_at(f->p, f->base[PH_SP_TAPE], -t->prog.record), t->prog.record);
+  ahead_add(&a, f->p, ph_at(f->p, f->base[PH_SP_TAPE], -t->prog.record), t->prog.record / 2);
   for (int i = 0; i < t->prog.nproducts && !t->tied; i++) {
     ahead_add(&a, f->p, ph_at(f->p, f->pack, t->prog.product[i].wn - t->prog.pack),
               t->prog.product[i].N * t->prog.product[i].K);

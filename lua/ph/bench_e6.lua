@@ -1,7 +1,7 @@
 --- Training steps of the E6 families beside the same steps in the peer (batched PyTorch), turn about in one run.
 --
 -- Each round times the peer in a fresh process, then us, at the same batch and number of threads; the figures are the best
--- and the median over all groups of at least 0.3 s, the ratio is best to best. The machine's noise hits both alike; compare
+-- and the median over all groups of at least 0.3 s, ratios are of medians. The machine's noise hits both alike; compare
 -- ratios, not times of two days. Rates count matrix products, activations and reductions as the plan does.
 
 local native = require "ph.native"
@@ -111,13 +111,13 @@ local function measure(args, file, case, rounds, peak)
   local peer, ours, best, problem = take_turns(args, file, case, rounds)
   local our_best, our_median = best_and_median(ours)
   local peer_best, peer_median = best_and_median(peer)
-  local ratio = peer_best and peer_best / our_best
+  local ratio = peer_median and peer_median / our_median
   local share = best.rate / (peak * case[5])
   local verdict = case.want and ratio and (ratio >= case.want and "yes" or "NO") or ""
   return {
     case[1], tostring(case[2]), tostring(case[3]), tostring(case[4]), tostring(case[5]), ms(our_best), ms(our_median), ms(peer_best), ms(peer_median),
     ratio and string.format("%.2f", ratio) or "-", case.want and string.format("%.1f", case.want) or "-", verdict, string.format("%.0f", best.rate), string.format("%.2f", share),
-  }, our_best, problem, share
+  }, our_median, problem, share
 end
 
 local function key(case) return table.concat({ case[1], case[2], case[3], case[4], case[5] }, " ") end
@@ -147,8 +147,8 @@ function e6.run(args)
   local rows, times, trouble, stream = {}, {}, nil, nil
   for _, case in ipairs(cases_of(args.quick)) do
     if case[5] <= cores then
-      local row, best, problem, share = measure(args, file, case, args.quick and 2 or 3, peak)
-      rows[#rows + 1], times[key(case)], trouble = row, best, trouble or problem
+      local row, median, problem, share = measure(args, file, case, args.quick and 2 or 3, peak)
+      rows[#rows + 1], times[key(case)], trouble = row, median, trouble or problem
       if key(case) == "ph 240 32 256 1" then stream = share end
       native.write(2, table.concat(row, " ") .. "\n")
     end
