@@ -97,6 +97,10 @@ int ph_write_all(int fd, const char *bytes, size_t n) {
   return 0;
 }
 
+static int output_lost;
+
+int ph_host_output_lost(void) { return output_lost; }
+
 /* native.write(fd, text): true; false when nobody reads any more; nil, message, code otherwise. */
 static int l_write(lua_State *L) {
   size_t n;
@@ -106,6 +110,8 @@ static int l_write(lua_State *L) {
     ph_fail(L, "write: descriptor %d", fd);
   fflush(stdout); /* keep the order with what Lua's print has buffered */
   int failed = ph_write_all(fd, text, n);
+  if (failed && fd == 1 && errno != EPIPE && !output_lost)
+    output_lost = errno;
   if (failed && errno != EPIPE)
     return ph_soft_errno(L, fd == 1 ? "standard output" : fd == 2 ? "standard error" : "write");
   lua_pushboolean(L, !failed);

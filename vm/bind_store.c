@@ -144,6 +144,11 @@ static int l_reader_kind(lua_State *L) {
   return 1;
 }
 
+static int l_reader_sealed(lua_State *L) {
+  lua_pushboolean(L, ph_reader_sealed(check_reader(L)));
+  return 1;
+}
+
 /* What a walk found: per entry a byte for the kind and the NUL-terminated text. Collected before Lua sees any of it, for Lua
  * may raise and must not jump over HDF5. */
 typedef struct found {
@@ -283,13 +288,9 @@ static int l_reader_attrs(lua_State *L) {
 
 void ph_bind_store(lua_State *L) {
   static const luaL_Reg functions[] = {{"h5_write", l_h5_write}, {"h5_read", l_h5_read}, {NULL, NULL}};
-  static const luaL_Reg methods[] = {{"kind", l_reader_kind},
-                                     {"list", l_reader_list},
-                                     {"tensor", l_reader_tensor},
-                                     {"text", l_reader_text},
-                                     {"attr", l_reader_attr},
-                                     {"attrs", l_reader_attrs},
-                                     {NULL, NULL}};
+  static const luaL_Reg methods[] = {
+      {"kind", l_reader_kind}, {"sealed", l_reader_sealed}, {"list", l_reader_list},   {"tensor", l_reader_tensor},
+      {"text", l_reader_text}, {"attr", l_reader_attr},     {"attrs", l_reader_attrs}, {NULL, NULL}};
   ph_metatable(L, READER, methods, NULL, l_reader_close);
   ph_bind_lock(L);
   luaL_setfuncs(L, functions, 0);

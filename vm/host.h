@@ -16,6 +16,8 @@ void *ph_host_alloc(void *ud, void *ptr, size_t osize, size_t nsize);
 
 /* ---- limits (sandbox.c) ---- */
 
+/* Names the directory of the program's own Lua files, which are no place of a spec's error. */
+void ph_limit_program(const char *lua_dir);
 /* True while a spec runs under limits. */
 bool ph_limit_active(void);
 /* Bytes of tensors the running spec may still create; negative when there is no limit. */
@@ -31,10 +33,15 @@ const char *ph_limit_where(void);
 void ph_signals_start(lua_State *L, void (*stop)(int code));
 /* Ctrl-C raises "interrupted" in running Lua code while on; otherwise it only sets the flag. */
 void ph_signals_break_lua(bool on);
-/* SIGINT and SIGTERM since the start. */
+/* SIGINT, SIGTERM and SIGHUP since the start. */
 int ph_signals_count(void);
 /* True once after the terminal came back from a stop (SIGCONT) or changed its size. */
 bool ph_signals_redraw(void);
+
+/* ---- output (bind_os.c) ---- */
+
+/* errno of the first write to standard output that failed although somebody reads there (a full disk); 0: none did. */
+int ph_host_output_lost(void);
 
 /* ---- what main found at start ---- */
 const ph_la_info *ph_host_la(void);

@@ -3,10 +3,12 @@
  *
  * Exit codes are those of ph.cli (docs/language.md); 1 with one line when Lua fails outside of it, with a traceback when PHRUN_DEBUG is set. */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "bind.h"
@@ -20,6 +22,24 @@ static const char *la_origin;
 const ph_la_info *ph_host_la(void) { return &la; }
 
 const char *ph_host_la_origin(void) { return la_origin; }
+
+/* Standard streams that the caller has closed would give their numbers to the files opened next: what is said would be
+ * written into results. */
+static void open_streams(void) {
+  int fd;
+  do
+    fd = open("/dev/null", O_RDWR);
+  while (fd >= 0 && fd <= STDERR_FILENO);
+  if (fd > STDERR_FILENO)
+    close(fd);
+}
+
+/* OpenBLAS asks for its work space until it gets it: without room it would ask for ever. */
+static bool room_for_blas(void) {
+  const size_t work = (size_t)128 << 20;
+  void *p = mmap(NULL, work, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return p != MAP_FAILED && munmap(p, work) == 0;
+}
 
 /* OpenBLAS chooses its kernels while it is being loaded and does not know recent CPUs: it then runs several times too slow.
  * When the user has not chosen, the program starts itself again, once, with the right choice in the environment. */
@@ -80,15 +100,20 @@ static int run_protected(lua_State *L, int argc, char **argv, char *lua_dir) {
 
 /* The results have been said: a full disk or a closed pipe behind standard output is a failure too. */
 static int flush_output(int code) {
-  bool lost = fflush(stdout) != 0 && errno != EPIPE;
+  int lost = fflush(stdout) != 0 && errno != EPIPE ? errno : ph_host_output_lost();
   if (!lost)
     return code;
-  fprintf(stderr, "phrun: standard output: %s\n", strerror(errno));
+  fprintf(stderr, "phrun: standard output: %s\n", strerror(lost));
   return code ? code : 1;
 }
 
 int main(int argc, char **argv) {
   char exe[PATH_MAX], lua_dir[PATH_MAX + 64];
+  open_streams();
+  if (!room_for_blas()) {
+    fprintf(stderr, "phrun: out of memory: BLAS needs 128 MiB of address space (ulimit -v)\n");
+    _exit(1); /* exit would wait for its thread, which asks already */
+  }
   start_blas(argv);
   ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
   exe[n > 0 ? n : 0] = 0;

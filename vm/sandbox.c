@@ -1,38 +1,45 @@
-/* sandbox.c - running Lua code of a spec under limits of instructions, memory and time in one call.
+/* sandbox.c - running Lua code of a spec under limits of instructions, memory and time.
  *
  * Instructions: a count hook. Once they are used up it raises at every further instruction, so no pcall of the spec can go on.
  * It raises by asking for memory that is never given: that error, unlike lua_error, calls no message handler, which would run
- * without hooks. Memory: the allocator of the state refuses to grow past the limit, and tensors count too. What neither
+ * without hooks. Memory: the allocator of the state refuses to grow past the limit, and tensors count too. Time: of the processor, for
+ * native work (products of large tensors) costs few instructions. What neither
  * sees - an endless pattern match, an endless finalizer - a timer finds by the hook's standing still; that ends the program
  * (signals.c), since C code cannot be left otherwise.
  *
  * Limits nest: a spec that loads a sibling shares what is left of its own. */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
+#include <time.h>
 
 #include "base/mem.h"
 #include "base/pool.h"
 #include "bind.h"
 #include "host.h"
 
-enum { STRIDE = 1000, REFUSALS = 200, STUCK_SECONDS = 10, WHERE = 160 };
+enum { STRIDE = 1000, REFUSALS = 200, STUCK_SECONDS = 10, MOST_SECONDS = 20, LEVELS = 100, WHERE = 160 };
 #define NEVER_GIVEN ((size_t)1 << 46)
 
 /* ---- the limits in force ---- */
 
 typedef struct limits {
   bool active;
-  int64_t left;      /* instructions */
-  bool spent;        /* they are used up */
-  bool stopped;      /* Ctrl-C */
-  size_t most;       /* bytes of the Lua state */
-  int refused;       /* allocations that the limit refused */
-  int64_t tensors;   /* ph_mem bytes that may be live */
-  char where[WHERE]; /* last seen "file:line" */
+  int64_t left;       /* instructions */
+  bool spent;         /* they are used up */
+  double end;         /* processor time of the process at which it ends */
+  bool late;          /* that time has come */
+  bool stopped;       /* Ctrl-C */
+  size_t most;        /* bytes of the Lua state */
+  int refused;        /* allocations that the limit refused */
+  int64_t tensors;    /* ph_mem bytes that may be live */
+  char where[WHERE];  /* last seen "file:line" */
+  char raised[WHERE]; /* "file:line" of the error that ended it, "" when nothing is known */
 } limits;
 
 static limits now;
+static char program_dir[PATH_MAX + 8]; /* sources of lua/ph: not where a spec is at fault */
 
 /* ---- memory of the state ---- */
 
@@ -80,24 +87,44 @@ bool ph_limit_stuck(void) {
 
 const char *ph_limit_where(void) { return now.where; }
 
+static double processor_seconds(void) {
+  struct timespec ts;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+  return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
+}
+
 static void watch(bool on) {
   struct itimerval every = {{on, 0}, {on, 0}};
   setitimer(ITIMER_REAL, &every, NULL);
 }
 
+/* "file:line" of the innermost line that is not the program's own, from `level` outwards; `place` stays when there is none. */
+static void find_place(lua_State *L, int level, char place[WHERE]) {
+  size_t own = strlen(program_dir);
+  lua_Debug ar;
+  for (; level < LEVELS && lua_getstack(L, level, &ar); level++) {
+    lua_getinfo(L, "Sl", &ar);
+    if (ar.currentline > 0 && (own == 0 || strncmp(ar.source + 1, program_dir, own) != 0)) {
+      snprintf(place, WHERE, "%s:%d", ar.short_src, ar.currentline);
+      return;
+    }
+  }
+}
+
 static void on_count(lua_State *L, lua_Debug *ar) {
+  (void)ar;
   if (!now.active) { /* a coroutine that outlived its limits */
     lua_sethook(L, NULL, 0, 0);
     return;
   }
   ticks++;
-  if (!now.spent && !now.stopped) {
-    if (lua_getinfo(L, "Sl", ar))
-      snprintf(now.where, sizeof now.where, "%s:%d", ar->short_src, ar->currentline);
+  if (!now.spent && !now.stopped && !now.late) {
+    find_place(L, 0, now.where);
     now.left -= STRIDE;
     now.spent = now.left <= 0 || now.refused > REFUSALS; /* each refusal costs a full collection */
     now.stopped = ph_interrupt_get();
-    if (!now.spent && !now.stopped)
+    now.late = processor_seconds() > now.end;
+    if (!now.spent && !now.stopped && !now.late)
       return;
   }
   lua_sethook(L, on_count, LUA_MASKCOUNT, 1);
@@ -125,10 +152,12 @@ static limits check_limits(lua_State *L, int arg) {
   int64_t bytes = limit_field(L, arg, "bytes", (int64_t)1 << 28);
   want.most = lua_bytes + (size_t)bytes;
   want.tensors = ph_mem_now().bytes + bytes;
+  want.end = processor_seconds() + MOST_SECONDS;
   if (now.active) {
     want.left = want.left < now.left ? want.left : now.left;
     want.most = want.most < now.most ? want.most : now.most;
     want.tensors = want.tensors < now.tensors ? want.tensors : now.tensors;
+    want.end = want.end < now.end ? want.end : now.end;
   }
   return want;
 }
@@ -139,6 +168,8 @@ static bool limit_text(const limits *was, int status, int64_t instructions, int6
     ph_err_set(err, PH_E_INTERRUPTED, "interrupted");
   else if (was->refused > REFUSALS || (status == LUA_ERRMEM && was->refused > 0 && !was->spent))
     ph_err_set(err, PH_E_LIMIT, "%s: more than %lld MiB of memory", was->where, (long long)(bytes >> 20));
+  else if (was->late)
+    ph_err_set(err, PH_E_LIMIT, "%s: more than %d seconds of work", was->where, MOST_SECONDS);
   else if (was->spent)
     ph_err_set(err, PH_E_LIMIT, "%s: more than %lld instructions (an endless loop?)", was->where,
                (long long)instructions);
@@ -147,8 +178,14 @@ static bool limit_text(const limits *was, int status, int64_t instructions, int6
   return true;
 }
 
+/* The message handler: keeps the error and notes its place, which natives and lua/ph do not know. */
+static int note_place(lua_State *L) {
+  find_place(L, 1, now.raised);
+  return 1;
+}
+
 /* Calls the function below `nargs` arguments under limits. Returns its results (count: what is above `base`), or nil, message,
- * code; a raised table (a fault) is handed on as it is. */
+ * code, place; a raised table (a fault) is handed on as it is. */
 static int call_limited(lua_State *L, int nargs, int base, limits want, const char *what) {
   limits outer = now;
   int64_t instructions = want.left, bytes = (int64_t)(want.most - lua_bytes);
@@ -160,7 +197,11 @@ static int call_limited(lua_State *L, int nargs, int base, limits want, const ch
   lua_sethook(L, on_count, LUA_MASKCOUNT, STRIDE);
   if (!outer.active)
     watch(true);
-  int status = lua_pcall(L, nargs, LUA_MULTRET, 0);
+  int handler = lua_gettop(L) - nargs;
+  lua_pushcfunction(L, note_place);
+  lua_insert(L, handler);
+  int status = lua_pcall(L, nargs, LUA_MULTRET, handler);
+  lua_remove(L, handler);
   limits was = now;
   now = outer;
   now.left -= outer.active ? instructions - was.left : 0;
@@ -180,9 +221,11 @@ static int call_limited(lua_State *L, int nargs, int base, limits want, const ch
   lua_pushnil(L);
   lua_insert(L, -2);
   if (lua_type(L, -1) != LUA_TSTRING && lua_type(L, -1) != LUA_TTABLE)
-    luaL_tolstring(L, -1, NULL), lua_remove(L, -2);
+    lua_pushfstring(L, "error() was called with a %s value instead of a message", luaL_typename(L, -1)),
+        lua_remove(L, -2);
   lua_pushstring(L, status == LUA_ERRMEM ? "PH_E_NOMEM" : "PH_E_ARG");
-  return 3;
+  lua_pushstring(L, was.raised[0] ? was.raised : what);
+  return 4;
 }
 
 /* "spec.lua" of a chunk name "@spec.lua". */
@@ -229,6 +272,8 @@ static int l_limited(lua_State *L) {
   snprintf(what, sizeof what, "%s:%d", ar.short_src, ar.linedefined);
   return call_limited(L, lua_gettop(L) - 2, 1, want, what);
 }
+
+void ph_limit_program(const char *lua_dir) { snprintf(program_dir, sizeof program_dir, "%s/ph/", lua_dir); }
 
 void ph_bind_sandbox(lua_State *L) {
   static const luaL_Reg functions[] = {{"spec_load", l_spec_load}, {"limited", l_limited}, {NULL, NULL}};

@@ -1,6 +1,6 @@
-/* signals.c - what SIGINT, SIGTERM, SIGPIPE and the watch over specs do.
+/* signals.c - what SIGINT, SIGTERM, SIGHUP, SIGPIPE and the watch over specs do.
  *
- * SIGINT and SIGTERM set the flag that native loops poll (base/pool.h) and that lua/ph asks for; a run then saves and ends by
+ * SIGINT, SIGTERM and SIGHUP (the terminal is gone) set the flag that native loops poll (base/pool.h) and that lua/ph asks for; a run then saves and ends by
  * itself. While the REPL runs Lua code, SIGINT also plants a hook that raises "interrupted". When the flag of one SIGINT has
  * not been seen by anybody and another comes, the program ends with 130: native code that cannot stop must not hold the
  * terminal. Signals that come together (the terminal's and a parent's) count once. */
@@ -86,7 +86,10 @@ void ph_signals_start(lua_State *L, void (*stop)(int code)) {
   stop_now = stop;
   handle(SIGINT, on_interrupt, 0);
   handle(SIGTERM, on_interrupt, 0);
+  if (signal(SIGHUP, SIG_IGN) != SIG_IGN) /* nohup: stay alive */
+    handle(SIGHUP, on_interrupt, 0);
   handle(SIGPIPE, SIG_IGN, 0);
+  handle(SIGXFSZ, SIG_IGN, 0); /* ulimit -f: the write fails, as on a full disk */
   handle(SIGALRM, on_alarm, SA_RESTART);
   handle(SIGWINCH, on_redraw, SA_RESTART); /* a poll returns all the same */
   handle(SIGCONT, on_redraw, SA_RESTART);

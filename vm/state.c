@@ -42,6 +42,7 @@ static void open_native(lua_State *L, const char *lua_dir) {
 
 void ph_state_open(lua_State *L, const char *lua_dir) {
   luaL_openlibs(L);
+  ph_limit_program(lua_dir);
   set_paths(L, lua_dir);
   open_native(L, lua_dir);
 }

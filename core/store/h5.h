@@ -34,6 +34,7 @@ struct ph_reader {
   int64_t file;
   char *name;    /* for messages */
   uint64_t most; /* bytes that a dataset of this file can have */
+  bool sealed;   /* began with our line */
 };
 
 /* The object at an absolute path, -1 if there is none or the way leads out of the file; closed by the caller. */

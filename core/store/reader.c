@@ -11,11 +11,16 @@
 /* deflate, the densest filter, makes at most 1032 bytes of one */
 enum { INFLATE_MAX = 1032, DEPTH_MAX = 32, NAME_MAX_LENGTH = 1000, GROWTH = 1 << 16 };
 
+static bool has_seal(const char *bytes, size_t n) {
+  const size_t magic = strlen(PH_H5_MAGIC);
+  return n >= magic && memcmp(bytes, PH_H5_MAGIC, magic) == 0;
+}
+
 /* A file with our line in front must match its hash; the rest is for HDF5 to judge. */
 static ph_status check_seal(const char *file, const char *bytes, size_t n, ph_err *err) {
   char hex[65];
   const size_t magic = strlen(PH_H5_MAGIC);
-  if (n < magic || memcmp(bytes, PH_H5_MAGIC, magic) != 0)
+  if (!has_seal(bytes, n))
     return PH_OK;
   if (n <= PH_H5_BLOCK)
     return ph_err_set(err, PH_E_FORMAT, "%s: cut off after %zu bytes", file, n);
@@ -51,7 +56,8 @@ ph_status ph_reader_open_bytes(ph_reader **out, const char *file, const void *by
   if (!r || !name) {
     status = ph_err_set(err, PH_E_NOMEM, "%s: out of memory", file);
   } else {
-    *r = (ph_reader){.file = open_image(bytes, n), .name = name, .most = (uint64_t)n * INFLATE_MAX};
+    *r = (ph_reader){
+        .file = open_image(bytes, n), .name = name, .most = (uint64_t)n * INFLATE_MAX, .sealed = has_seal(bytes, n)};
     if (r->file < 0)
       status = ph_h5_fail(err, PH_E_FORMAT, "%s: not a readable HDF5 file", file);
   }
@@ -74,6 +80,8 @@ ph_status ph_reader_open(ph_reader **out, const char *file, ph_err *err) {
   ph_mem_free(bytes);
   return status;
 }
+
+bool ph_reader_sealed(const ph_reader *r) { return r->sealed; }
 
 void ph_reader_close(ph_reader *r) {
   if (!r)

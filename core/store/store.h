@@ -53,6 +53,8 @@ ph_status ph_image_finish(ph_image *im, void **bytes, size_t *n, ph_err *err) PH
 ph_status ph_reader_open(ph_reader **out, const char *file, ph_err *err) PH_MUST_CHECK;
 ph_status ph_reader_open_bytes(ph_reader **out, const char *file, const void *bytes, size_t n,
                                ph_err *err) PH_MUST_CHECK;
+/* Whether the file began with our line, and so is whole as it was written. */
+bool ph_reader_sealed(const ph_reader *r);
 void ph_reader_close(ph_reader *r);
 
 /* What is at a path. NONE: nothing, or something that phrun does not read (links out of the file, other element types). */

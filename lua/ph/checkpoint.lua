@@ -75,9 +75,9 @@ function checkpoint.read(path)
   if not native.stat(path) then return nil end
   local file, problem = native.h5_read(path)
   if not file then return nil, problem end
-  if file:attr("/", "format") ~= "phrun checkpoint" or file:attr("/", "format_version") ~= 1 then
+  if file:attr("/", "format") ~= "phrun checkpoint" or file:attr("/", "format_version") ~= 1 or not file:sealed() then
     file:close()
-    return nil, path .. ": not a checkpoint of this version"
+    return nil, path .. ": not a checkpoint of this version as it was written"
   end
   local state, why = json.decode(file:text "/state")
   if not state then return nil, path .. ": " .. why end

@@ -8,6 +8,8 @@ local verbs = require "ph.verbs"
 
 local cli = {}
 
+local longest_line <const> = 2000
+
 local function installed(module)
   return package.preload[module] or package.loaded[module] or package.searchpath(module, package.path) ~= nil
 end
@@ -161,6 +163,16 @@ local function dispatch(argv)
   unknown_verb(first)
 end
 
+--- A message fit for a terminal and a log: no control characters, no endless lines.
+local function printable(text)
+  local lines = {}
+  for line in (text .. "\n"):gmatch "([^\n]*)\n" do
+    local clipped = #line > longest_line and string.format("%s... (%d bytes more)", line:sub(1, longest_line), #line - longest_line) or line
+    lines[#lines + 1] = clipped:gsub("%c", function(c) return string.format("\\x%02x", c:byte()) end)
+  end
+  return table.concat(lines, "\n")
+end
+
 local function handler(debugging)
   return function(problem)
     if fault.of(problem) or problem == "interrupted" or not debugging then return problem end
@@ -177,7 +189,7 @@ function cli.main(argv)
     native.write(2, "phrun: interrupted\n")
     return fault.INTERRUPTED
   end
-  local text = known and known.message or tostring(result)
+  local text = printable(known and known.message or tostring(result))
   native.write(2, (known and known.code == fault.USAGE and text:find "^[^\n:]+:%d+: " and "" or "phrun: ") .. text .. "\n")
   return known and known.code or fault.RUNTIME
 end

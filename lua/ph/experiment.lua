@@ -103,10 +103,10 @@ experiment.limits = { instructions = 100000000, bytes = 1 << 28 }
 
 --- Calls a function that the spec handed out, within limits; raises its one-line error.
 function Experiment:limited(f, ...)
-  local value, problem, code = native.limited(experiment.limits, f, ...)
+  local value, problem, code, place = native.limited(experiment.limits, f, ...)
   if value ~= nil then return value end
   self.exhausted = code == "PH_E_LIMIT" or code == "PH_E_INTERRUPTED"
-  error(problem, 0)
+  error(problem == kinds.stop and problem or where.located(problem, place), 0)
 end
 
 --- Values of a function of the cell, remembered by the axes that it read: cells that differ in others share a value.

@@ -86,7 +86,10 @@ end
 
 -- ---- as a gnuplot script ----
 
-local function quoted(text) return '"' .. tostring(text or ""):gsub('[\\"]', "\\%0") .. '"' end
+--- Text as gnuplot's string. gnuplot runs what stands between backticks: they become typographic.
+local function quoted(text)
+  return '"' .. tostring(text or ""):gsub("%c", " "):gsub("`", "\u{2018}"):gsub('[\\"]', "\\%0") .. '"'
+end
 
 local function number(v)
   if v ~= v or v == math.huge or v == -math.huge then return "NaN" end
@@ -149,7 +152,7 @@ local function panel_script(k, panel, out)
   out[#out + 1] = plot_line(k, panel)
 end
 
---- The script that draws `figure` on a terminal: "set term ..." and "set output ..." come from `head`.
+--- The script that draws `figure` on a terminal: "set term ..." comes from `head`; the picture goes to standard output.
 function figures.script(figure, head)
   local out, n = { head }, #figure.panels
   for k, panel in ipairs(figure.panels) do
@@ -205,16 +208,17 @@ local function text_script(figure, head)
   return table.concat(out, "\n") .. "\n"
 end
 
---- Draws a figure to a file whose ending is .png, .svg or .pdf.
+--- Draws a figure to a file whose ending is .png, .svg or .pdf; it appears whole or not at all.
 function figures.draw(figure, path)
   local kind = path:match "%.(%w+)$"
   local terminal = terminals[kind or ""]
   if not terminal then fault.raise(fault.USAGE, "%s: a figure is a .png, .svg or .pdf file", path) end
   local w, h = size(figure)
   if figure.text then w, h = 980, 440 end
-  local head = terminal(w, h) .. "\nset output " .. quoted(path)
-  run(figure.text and text_script(figure, head) or figures.script(figure, head))
-  if not native.stat(path) then fault.raise(fault.RUNTIME, "%s was not written", path) end
+  local head = terminal(w, h)
+  local picture = run(figure.text and text_script(figure, head) or figures.script(figure, head))
+  if picture == "" then fault.raise(fault.RUNTIME, "%s: gnuplot drew nothing", path) end
+  fault.check(fault.RUNTIME, native.write_file(path, picture))
 end
 
 --- A panel for characters: names in the key stand apart, powers of ten have no markup.

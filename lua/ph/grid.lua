@@ -23,6 +23,7 @@ end
 local whole <const> = { kind = "integer", min = 1, max = 1000000 }
 local axis_kinds <const> = { depth = whole, width = whole, seed = { kind = "integer", min = 0, max = 1 << 53 } }
 local scalar <const> = { kind = "scalar" }
+local most_cells <const> = 100000
 
 function kinds.scalar(v)
   local t = type(v)
@@ -93,11 +94,23 @@ local function read(t)
   return out
 end
 
+--- Cells of all sub-grids, before they are made.
+local function count(subgrids)
+  local n = 0
+  for _, list in ipairs(subgrids) do
+    local product = 1.0 -- as floats: integers would wrap
+    for _, axis in ipairs(list) do product = product * #axis.values end
+    n = n + product
+  end
+  return n
+end
+
 --- The kind of the key `grid`: its value is the list of sub-grids.
 function kinds.grid(v)
   if type(v) ~= "table" or kinds.tag(v) then return nil, "must be a table of axes, got " .. kinds.describe(v) end
   local known = #schema.errors()
   local subgrids = read(v)
+  if count(subgrids) > most_cells then report({ "grid" }, "grid: %.0f cells are more than %d", count(subgrids), most_cells) end
   return #schema.errors() > known and kinds.broken or subgrids
 end
 

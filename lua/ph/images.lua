@@ -69,7 +69,8 @@ local function load(v, seed)
   end
   local train_x, train_y = rows(1, v.split.train)
   local val_x, val_y = rows(v.split.train + 1, v.split.train + v.split.val)
-  local test_x, test_y = read_pair(v, v.test)
+  local test_x, test_y, n_test = read_pair(v, v.test)
+  if n_test == 0 then error(string.format("task.images: %s/%s holds no image", v.dir, (names(v.test))), 0) end
   local mean, deviation = statistics(train_x)
   local function part(px, py) return { x = standardise(px, mean, deviation), y = py } end
   return { train = part(train_x, train_y), val = part(val_x, val_y), test = part(test_x, test_y) }

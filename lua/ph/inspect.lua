@@ -78,7 +78,8 @@ local function walk(file, path, rows)
 end
 
 local function print_run(path)
-  local run = fault.check(fault.RUNTIME, runfile.open(path))
+  local run, problem = runfile.open(path)
+  if not run then fault.raise(native.stat(path) and fault.TAMPERED or fault.USAGE, "%s", problem) end
   local r = run.record
   native.write(1, string.format("%s  %s  %s%s\n\n", r.run, r.label, r.status, r.chosen and " (chosen)" or ""))
   print_metrics(r.metrics or {})

@@ -54,6 +54,7 @@ end
 
 --- Where the results of an experiment are.
 function options.directory(args, experiment)
+  if args.out == "" then fault.raise(fault.USAGE, "--out: needs the name of a directory") end
   if args.out then return (args.out:gsub("(.)/+$", "%1")) end
   return "experiments/" .. experiment.name
 end

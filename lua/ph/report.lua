@@ -27,6 +27,7 @@ local function unregistered(dir, experiment)
   if experiment then return verdict.unlocked(experiment) end
   local state = fault.check(fault.RUNTIME, ledger.read(dir))
   if state.missing then fault.raise(fault.RUNTIME, "%s: not a results directory (it has no ledger.jsonl)", dir) end
+  if state.problem then fault.raise(fault.TAMPERED, "%s", state.problem) end
   local text, file = parts.spec_text(dir, state)
   if not text then fault.raise(fault.RUNTIME, "%s: no registration and no run file to read the spec from", dir) end
   local loaded, problems = spec.load_text(text, file, parts.overrides(state))
@@ -44,6 +45,7 @@ local function find(args)
   end
   local experiment = options.load(args)
   local dir = options.directory(args, experiment)
+  if not native.stat(dir) then fault.raise(fault.RUNTIME, "%s: no such directory: nothing has been run", dir) end
   local reg = registration.read(dir) or unregistered(dir, experiment)
   reg.source = reg.source or experiment.source
   return dir, reg

@@ -16,9 +16,15 @@ Results.__index = Results
 function results.run_path(dir, run) return dir .. "/runs/" .. run .. ".h5" end
 function results.checkpoint_path(dir, run) return dir .. "/checkpoints/" .. run .. ".h5" end
 
+--- Names of the files that this program writes aside and renames; what others left here is not ours to remove.
+local own <const> = { "^%x+%.h5$", "^ledger%.jsonl$", "^registration%.json$", "^curves%.png$", "^report%.%a+$", "^ledger%-figure%.h5$", "^table%.md$" }
+
 local function remove_leftovers(dir)
   for _, name in ipairs(native.list_dir(dir) or {}) do
-    if name:find "%.tmp%-%d+$" then native.remove(dir .. "/" .. name) end
+    local whole = name:match "^(.*)%.tmp%-%d+$"
+    for _, pattern in ipairs(whole and own or {}) do
+      if whole:find(pattern) then native.remove(dir .. "/" .. name) end
+    end
   end
 end
 
@@ -74,10 +80,12 @@ function Results:index(records)
   return self
 end
 
---- The record of a finished run (done or diverged, its file present), else nil.
+--- The record of a finished run (done or diverged, its file present and not empty), else nil.
 function Results:finished(run)
   local record = self.records[run]
-  if record and ledger.closing[record.status] and native.stat(results.run_path(self.dir, run)) then return record end
+  if not record or not ledger.closing[record.status] then return nil end
+  local found = native.stat(results.run_path(self.dir, run))
+  return found and (found.kind ~= "file" or found.size > 0) and record or nil
 end
 
 --- The last record of the same cell under another hash, which explains why a run is new.

@@ -43,7 +43,7 @@ function run.decide(store, one)
   if native.stat(results.checkpoint_path(store.dir, one.run)) then return "resume", "goes on from its checkpoint" end
   local before = store.records[one.run]
   if before and before.status == "failed" then return "run", "failed before: " .. tostring(before.reason) end
-  if before and results.closed(before) then return "run", "its file is missing" end
+  if before and results.closed(before) then return "run", "its file is missing or empty" end
   local other = store:earlier(one.label, one.run)
   if other then return "run", job.changes(one.parts, other.parts or {}) end
   return "run", "new"

@@ -85,9 +85,9 @@ end
 function runfile.open(path)
   local file, problem = native.h5_read(path)
   if not file then return nil, problem end
-  if file:attr("/", "format") ~= "phrun run" then
+  if file:attr("/", "format") ~= "phrun run" or file:attr("/", "format_version") ~= 1 or not file:sealed() then
     file:close()
-    return nil, path .. ": not a run file"
+    return nil, path .. ": not a run file of this version as it was written"
   end
   local columns = {}
   for name in file:attr("/history", "columns"):gmatch "[^,]+" do columns[#columns + 1] = name end

@@ -105,7 +105,7 @@ local function read_text(path)
   local text, problem = native.read_file(path, spec.max_bytes)
   if not text then error(string.format("%s: %s", path, tostring(problem):gsub("^" .. path:gsub("%p", "%%%0") .. ": ", "")), 0) end
   if text:sub(1, 1) == "\27" then error(path .. ": a compiled chunk is no spec; only text is read", 0) end
-  return text
+  return (text:gsub("^\xef\xbb\xbf", "")) -- the mark that some editors put before UTF-8
 end
 
 --- require of a sibling: "helpers" or "dir.helpers" is the file helpers.lua beside the spec. Each is loaded once.
@@ -178,9 +178,9 @@ end
 
 --- Runs the text; returns what it returns, or nil and true after reporting the error.
 local function run_chunk(text, chunk, env)
-  local value, problem = native.spec_load(text, chunk, env, experiment.limits)
-  if value == nil and problem ~= nil then
-    if problem ~= kinds.stop then schema.report(tostring(problem)) end
+  local value, problem, code, place = native.spec_load(text, chunk, env, experiment.limits)
+  if value == nil and type(code) == "string" and code:find "^PH_E_" then -- not a spec that returns nil and something else
+    if problem ~= kinds.stop then schema.report(where.located(problem, place)) end
     return nil, true
   end
   return value

@@ -113,8 +113,11 @@ function symbol.leaf(trace, op, pos, cols)
   return make(trace, op, {}, nil, pos, 1, cols)
 end
 
+local most_numbers <const> = 1 << 26 -- as the IR has it
+
 --- A parameter of the current trace. base: its letter; init: a ph.init.
 function symbol.parameter(trace, base, rows, cols, init)
+  if rows * cols > most_numbers then schema.fail("parameter", "a matrix of %d x %d numbers; at most %d fit", rows, cols, most_numbers) end
   local s = { trace = trace, op = "param", args = {}, attrs = {}, pos = 0, rows = rows, cols = cols, base = base, init = init }
   return setmetatable(s, Symbol)
 end

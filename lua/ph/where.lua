@@ -228,6 +228,17 @@ function where.prefix(constructor, path)
   return file and string.format("%s:%d: ", file, line) or ""
 end
 
+--- An error of limited code as one text with its place: that of the error itself, or `place` as native.spec_load gives it.
+function where.located(problem, place)
+  local mt = debug.getmetatable(problem)
+  if type(problem) ~= "string" and not (mt and mt.__tostring) then
+    problem = "error() was called with a " .. type(problem) .. " value instead of a message"
+  end
+  local text = tostring(problem)
+  if not place or text == "interrupted" or text:find "^[^\n]-:%d+: " then return text end
+  return place .. ": " .. text
+end
+
 --- Whether token i ends the dotted name of `function a.b.c`.
 local function declares(tokens, i)
   while i > 2 and tokens[i - 1].text == "." do i = i - 2 end
