@@ -98,12 +98,19 @@ static void watch(bool on) {
   setitimer(ITIMER_REAL, &every, NULL);
 }
 
-/* "file:line" of the innermost line that is not the program's own, from `level` outwards; `place` stays when there is none. */
+static int l_spec_load(lua_State *L), l_limited(lua_State *L);
+
+/* "file:line" of the innermost line inside the limited call that is not the program's own, from `level` outwards; `place` stays
+ * when there is none. */
 static void find_place(lua_State *L, int level, char place[WHERE]) {
   size_t own = strlen(program_dir);
   lua_Debug ar;
   for (; level < LEVELS && lua_getstack(L, level, &ar); level++) {
-    lua_getinfo(L, "Sl", &ar);
+    lua_getinfo(L, "Slf", &ar);
+    lua_CFunction f = lua_tocfunction(L, -1);
+    lua_pop(L, 1);
+    if (f == l_spec_load || f == l_limited)
+      return;
     if (ar.currentline > 0 && (own == 0 || strncmp(ar.source + 1, program_dir, own) != 0)) {
       snprintf(place, WHERE, "%s:%d", ar.short_src, ar.currentline);
       return;

@@ -10,6 +10,7 @@
 
 local native = require "ph.native"
 local fault = require "ph.fault"
+local kinds = require "ph.kinds"
 
 local figures = {}
 
@@ -254,8 +255,10 @@ end
 -- ---- quick plots ----
 
 local function column(v)
-  if type(v) == "table" then return native.from(v, "f64") end
-  return v:cast "f64"
+  if kinds.tag(v) == "ph.tensor" then return v:cast "f64" end
+  if type(v) ~= "table" then error("plot: needs a tensor or a list of numbers, got " .. kinds.describe(v), 0) end
+  if #v == 0 then error("plot: an empty list has nothing to draw", 0) end
+  return native.from(v, "f64")
 end
 
 local function pairs_of(x, y)

@@ -43,6 +43,15 @@ describe("native.spec_load", function()
     assert.equal(7, problem.code)
   end)
 
+  it("says where an error was raised that does not say so itself", function()
+    local function place_of(text) return (select(4, run(text))) end
+    assert.equal("trial.lua:2", place_of "\nerror({})")
+    assert.equal("trial.lua:3", place_of "local function f()\n local x = 1\n error('no place', 0) end\nlocal y = f()")
+    assert.equal("trial.lua:1", place_of "local v = native.tensor({ -1 }, 'f64')")
+    assert.equal("trial.lua", place_of(("("):rep(100000)))
+    assert.matches("a nil value instead of a message", (select(2, run "error()")))
+  end)
+
   it("refuses compiled code", function()
     local code = refused("compiled code, text is needed", string.dump(function() return 1 end))
     assert.equal("PH_E_PARSE", code)

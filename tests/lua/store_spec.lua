@@ -28,6 +28,7 @@ describe("run files", function()
       { path = "/empty", value = native.tensor({ 0, 3 }, "f32") },
     }))
     local r <close> = assert(native.h5_read(path))
+    assert.is_true(r:sealed())
     assert.equal("tensor", r:kind "/a/t")
     assert.equal("text", r:kind "/a/long")
     assert.equal("group", r:kind "/a")

@@ -105,6 +105,7 @@ end
 
 --- A path ending in .lua or .h5; anything else is Lua's own load. More arguments: overrides of a spec ("depth=30").
 function open.load(what, ...)
+  if type(what) ~= "string" and type(what) ~= "function" then error("load: needs a path or a text", 0) end
   if type(what) ~= "string" or not what:find "%.%w+$" or what:find "\n" then return load(what, ...) end
   if what:find "%.h5$" then return load_run(what) end
   if what:find "%.lua$" then return load_spec(what, { ... }) end

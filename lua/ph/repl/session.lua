@@ -7,6 +7,7 @@ local help = require "ph.repl.help"
 local names = require "ph.repl.names"
 local native = require "ph.native"
 local show = require "ph.repl.show"
+local where = require "ph.where"
 
 local Session = {}
 Session.__index = Session
@@ -63,8 +64,14 @@ local function handler(problem)
   return { problem = problem, line = failing_line() }
 end
 
+--- An error value as text; its own __tostring may fail too.
+local function message_of(problem)
+  local ok, text = pcall(where.located, problem)
+  return ok and text or "error() was called with a value that has no text"
+end
+
 function Session:report_raised(raised, text)
-  local message = tostring(raised.problem):gsub("^repl:%d+: ", "")
+  local message = message_of(raised.problem):gsub("^repl:%d+: ", "")
   if message == "interrupted" then return self:report "interrupted" end
   self:report(string.format("%s  in '%s'", message, clipped(nth_line(text, raised.line) or text)))
 end
@@ -80,7 +87,7 @@ function Session:run(f, text)
   local ok, problem = pcall(function()
     for i = 2, results.n do self.out(show.text(results[i])) end
   end)
-  if not ok then self:report(tostring(problem)) end
+  if not ok then self:report(message_of(problem)) end
 end
 
 --- The text compiled as an expression or as statements; nil, "more" or nil, message.
