@@ -164,7 +164,7 @@ class Stopping(harness.Case):
         self.phrun("verify", "r")
 
     def test_two_programs_do_not_write_to_one_directory(self):
-        self.write("long.lua", spec_text(epochs=3000))
+        self.write("long.lua", spec_text(epochs=100000))
         p = self.start("long.lua", "--out", "r")
         self.wait_for(lambda: os.path.exists(self.path("r", "ledger.jsonl")))
         second = self.phrun("long.lua", "--out", "r", want=1)
