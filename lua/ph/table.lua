@@ -71,12 +71,15 @@ local function is_number(cell)
   return rest and (rest == "" or rest:find "^[eE][-+]%d+$" or rest:find "^[ :%%]") and not cell:find("->", 1, true)
 end
 
+--- What stands for no number in a column of numbers.
+local blank <const> = { [""] = true, ["-"] = true, ["."] = true, nan = true }
+
 local function column_width(header, rows, i)
   local width, right = width_of(header), true
   for _, row in ipairs(rows) do
     local cell = row[i] or ""
     width = math.max(width, width_of(cell))
-    if cell ~= "" and cell ~= "-" and cell ~= "nan" and not is_number(cell) then right = false end
+    if not blank[cell] and not is_number(cell) then right = false end
   end
   return width, right
 end
