@@ -13,6 +13,7 @@ local tables = require "ph.table"
 local e6 = {}
 
 local group_seconds <const> = 0.3
+local families <const> = { "ph", "resnet", "resnet_ln", "resnet_tln", "cayley" }
 
 --- family, depth, width, batch, threads, and what the ratio to the peer shall be at least.
 local function cases_of(quick)
@@ -21,12 +22,15 @@ local function cases_of(quick)
   }
   if quick then return out end
   for _, family in ipairs { "resnet_ln", "resnet_tln", "cayley" } do out[#out + 1] = { family, 240, 32, 256, 2, want = 4 } end
+  for _, family in ipairs(families) do out[#out + 1] = { family, 240, 32, 128, 2, want = family == "ph" and 7 or 4 } end
   for _, batch in ipairs { 128, 256 } do
     for _, depth in ipairs { 30, 120 } do
-      for _, family in ipairs { "ph", "resnet", "resnet_ln", "resnet_tln", "cayley" } do out[#out + 1] = { family, depth, 32, batch, 2, want = 4 } end
+      for _, family in ipairs(families) do out[#out + 1] = { family, depth, 32, batch, 2, want = 4 } end
     end
   end
-  for _, family in ipairs { "ph", "resnet", "cayley" } do out[#out + 1] = { family, 240, 64, 256, 2 } end
+  for _, batch in ipairs { 128, 256 } do -- the peer has one width
+    for _, family in ipairs(families) do out[#out + 1] = { family, 240, 64, batch, 2 } end
+  end
   return out
 end
 

@@ -520,6 +520,22 @@ class Files(Case):
             statuses.add(record["status"])
         self.assertEqual(statuses, {"done", "diverged"})
 
+    def test_a_spec_of_300_kib_and_a_profile_of_2000_layers_come_back_whole(self):
+        """Texts above HDF5's limit for attributes and compact data, and profiles of deep streams."""
+        text = spec_text(grid='{ family = "resnet", depth = 2000, seed = 0 }', epochs=1) + "".join("-- %06d gr\u00f6\u00dfe\n" % i for i in range(18000))
+        self.assertGreater(len(text.encode()), 300 * 1024)
+        self.write("large.lua", text)
+        self.phrun("large.lua", "--out", "r")
+        path = self.path("r", "runs", os.listdir(self.path("r", "runs"))[0])
+        with h5py.File(path) as f:
+            self.assertEqual(bytes(f["spec/text"][()]), text.encode())
+            profiles = {name: f["profiles"][name].shape for name in f["profiles"] if hasattr(f["profiles"][name], "shape")}
+            f["profiles"].visititems(lambda name, item: profiles.update({name: item.shape}) if hasattr(item, "shape") else None)
+            self.assertIn((2001,), profiles.values(), profiles)
+        dump = subprocess.run(["h5dump", "-H", path], check=True, capture_output=True, text=True)
+        self.assertEqual(dump.stderr, "")
+        self.assertIn('DATASET "text"', dump.stdout)
+
     def test_h5dump_and_h5py_open_runs_and_checkpoints(self):
         self.write("long.lua", spec_text(epochs=5000))
         p = self.start("long.lua", "--out", "r", "--checkpoint", "0.01", "-j", 2)
