@@ -218,11 +218,22 @@ local function report(path, format, ...)
   schema.report(where.prefix("experiment", path) .. "experiment: " .. string.format(format, ...))
 end
 
---- Axes that no function reads: the runs along them would be equal.
+--- True when the axis has one value in every sub-grid.
+local function is_single(axes, name)
+  for _, list in ipairs(axes) do
+    for _, axis in ipairs(list) do
+      if axis.key == name and #axis.values > 1 then return false end
+    end
+  end
+  return true
+end
+
+--- Axes that no function reads: the runs along them would be equal. Of a grid that the command line cut, an axis with one value
+-- may be one that the cells left over do not need.
 local function check_axes(self)
   local names = grid.axis_names(self.axes)
   for _, name in ipairs(names) do
-    if name ~= "seed" and not self.read[name] then
+    if name ~= "seed" and not self.read[name] and not (self.restricted and is_single(self.axes, name)) then
       local near = suggest.nearest(name, schema.usual_axes)
       report({ "grid", name }, "grid: axis '%s' is read by neither model nor task; runs along it would be equal%s", name,
         near and near ~= name and string.format(" (did you mean '%s'?)", near) or "")

@@ -93,6 +93,15 @@ describe("cells", function()
     assert.matches("grid: axis 'widht' is read by neither model nor task.*did you mean 'width'", problem)
   end)
 
+  it("may keep one value that the cells left over do not read", function()
+    local text = replaced("{ family = { \"ph\", \"resnet\" }, depth = { 3, 5 }, seed = { 0, 1 } }",
+      "{ { variant = 'a', family = 'ph', depth = 3 }, { variant = 'b', family = 'ph', width = 8 } }")
+    text = text:gsub("function%(cell%)", "function(cell) if cell.variant == 'b' then return { ph.affine(cell.width), ph.affine(4) } end", 1)
+    local e = assert(load(text))
+    assert.same({ "family=ph depth=3 variant=a seed=0", "family=ph width=8 variant=b seed=0" }, labels(e))
+    assert.same({ "family=ph width=8 variant=b seed=0" }, labels(assert(load(text, { "variant=b" }))))
+  end)
+
   it("share a model when they differ in what it does not read", function()
     local e = assert(load(base))
     local cells = e:cells()
