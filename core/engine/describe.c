@@ -1,36 +1,8 @@
 /* describe.c - a plan as text for a person: what runs once a step, what runs for every sample, and where values lie. */
-#include <stdarg.h>
 #include <stdio.h>
 
-#include "base/mem.h"
+#include "base/text.h"
 #include "engine/plan_internal.h"
-
-typedef struct page {
-  char *text;
-  size_t n, room;
-  bool failed;
-} page;
-
-static void put(page *s, const char *fmt, ...) PH_PRINTF(2, 3);
-static void put(page *s, const char *fmt, ...) {
-  char line[512];
-  va_list ap;
-  va_start(ap, fmt);
-  int len = vsnprintf(line, sizeof line, fmt, ap);
-  va_end(ap);
-  size_t add = (size_t)len < sizeof line ? (size_t)len : sizeof line - 1;
-  if (s->n + add + 1 > s->room && !s->failed) {
-    size_t room = 2 * s->room + sizeof line;
-    char *grown = ph_mem_grow(s->text, s->n, room, 1);
-    s->failed = !grown;
-    s->text = grown ? grown : s->text;
-    s->room = grown ? room : s->room;
-  }
-  if (!s->failed) {
-    memcpy(s->text + s->n, line, add + 1);
-    s->n += add;
-  }
-}
 
 static const char *slot_name(const ph_program *q, int slot, char buf[48]) {
   static const char *const space[PH_SP_COUNT] = {"tape", "next", "tmp", "g", "g_prev", "in", "g_in", "out", "g_out"};
@@ -50,16 +22,17 @@ static const char *slot_name(const ph_program *q, int slot, char buf[48]) {
   return buf;
 }
 
-static void product_text(page *s, const ph_program *q, const ph_ins *i, const char *form) {
+static void product_text(ph_text *s, const ph_program *q, const ph_ins *i, const char *form) {
   char a[48];
   char d[48];
   char out[48];
   const ph_product *m = &q->product[i->product];
-  put(s, form, slot_name(q, i->out, out), i->d >= 0 ? slot_name(q, i->d, d) : "0", slot_name(q, i->a, a),
-      (long long)m->N, (long long)m->K, i->product + 1, i->kind == PH_INS_PRODUCT && m->wb >= 0 ? " + bias" : "");
+  ph_text_put(s, form, slot_name(q, i->out, out), i->d >= 0 ? slot_name(q, i->d, d) : "0", slot_name(q, i->a, a),
+              (long long)m->N, (long long)m->K, i->product + 1,
+              i->kind == PH_INS_PRODUCT && m->wb >= 0 ? " + bias" : "");
 }
 
-static void ins_text(page *s, const ph_program *q, const ph_ins *i) {
+static void ins_text(ph_text *s, const ph_program *q, const ph_ins *i) {
   char a[48];
   char b[48];
   char out[48];
@@ -67,41 +40,43 @@ static void ins_text(page *s, const ph_program *q, const ph_ins *i) {
   case PH_INS_PRODUCT: product_text(s, q, i, "      %-14s = %s + %s * W^T   (%lld x %lld, product %d%s)\n"); break;
   case PH_INS_DGRAD: product_text(s, q, i, "      %-14s = %s + %s * W     (%lld x %lld, product %d%s)\n"); break;
   case PH_INS_WGRAD:
-    put(s, "      dW product %-3d += %s^T * %s\n", i->product + 1, slot_name(q, i->a, a), slot_name(q, i->b, b));
+    ph_text_put(s, "      dW product %-3d += %s^T * %s\n", i->product + 1, slot_name(q, i->a, a),
+                slot_name(q, i->b, b));
     break;
-  case PH_INS_COLSUM: put(s, "      d(bias)        += sum over rows of %s\n", slot_name(q, i->a, a)); break;
+  case PH_INS_COLSUM: ph_text_put(s, "      d(bias)        += sum over rows of %s\n", slot_name(q, i->a, a)); break;
   case PH_INS_AXPBY:
-    put(s, "      %-14s = %g %s", slot_name(q, i->out, out), i->alpha, slot_name(q, i->a, a));
-    put(s, i->b >= 0 ? " + %g %s\n" : "\n", i->beta, slot_name(q, i->b, b));
+    ph_text_put(s, "      %-14s = %g %s", slot_name(q, i->out, out), i->alpha, slot_name(q, i->a, a));
+    ph_text_put(s, i->b >= 0 ? " + %g %s\n" : "\n", i->beta, slot_name(q, i->b, b));
     break;
-  case PH_INS_ZERO: put(s, "      %-14s = 0\n", slot_name(q, i->out, out)); break;
+  case PH_INS_ZERO: ph_text_put(s, "      %-14s = 0\n", slot_name(q, i->out, out)); break;
   case PH_INS_OP:
-    put(s, "      %-14s = %s(%s)\n", slot_name(q, i->out, out), i->op->name, slot_name(q, i->in[0], a));
+    ph_text_put(s, "      %-14s = %s(%s)\n", slot_name(q, i->out, out), i->op->name, slot_name(q, i->in[0], a));
     break;
   case PH_INS_OP_BWD:
-    put(s, "      %-14s = adjoint of %s from %s\n", slot_name(q, i->gin[0], out), i->op->name, slot_name(q, i->a, a));
+    ph_text_put(s, "      %-14s = adjoint of %s from %s\n", slot_name(q, i->gin[0], out), i->op->name,
+                slot_name(q, i->a, a));
     break;
   }
 }
 
-static void ploc_text(page *s, const ph_plan *p, const ph_part *t, const ph_ploc *l) {
+static void ploc_text(ph_text *s, const ph_plan *p, const ph_part *t, const ph_ploc *l) {
   switch (l->space) {
-  case PH_PS_LEAF: put(s, " %s", p->param[t->first_param + l->param].name); break;
-  case PH_PS_KEEP: put(s, " kept@%lld", (long long)l->off); break;
-  case PH_PS_PACK: put(s, " pack@%lld", (long long)l->off); break;
-  case PH_PS_TEMP: put(s, " tmp@%lld", (long long)l->off); break;
-  case PH_PS_WGRAD: put(s, " dW@%lld", (long long)l->off); break;
+  case PH_PS_LEAF: ph_text_put(s, " %s", p->param[t->first_param + l->param].name); break;
+  case PH_PS_KEEP: ph_text_put(s, " kept@%lld", (long long)l->off); break;
+  case PH_PS_PACK: ph_text_put(s, " pack@%lld", (long long)l->off); break;
+  case PH_PS_TEMP: ph_text_put(s, " tmp@%lld", (long long)l->off); break;
+  case PH_PS_WGRAD: ph_text_put(s, " dW@%lld", (long long)l->off); break;
   case PH_PS_NONE: break;
   }
 }
 
-static void plist_text(page *s, const ph_plan *p, const ph_part *t, const ph_plist *list, bool back) {
+static void plist_text(ph_text *s, const ph_plan *p, const ph_part *t, const ph_plist *list, bool back) {
   for (int n = 0; n < list->n; n++) {
     const ph_pins *i = &list->ins[n];
-    put(s, "      %s%s", back && i->op ? "adjoint of " : "", i->op ? i->op->name : "sum");
+    ph_text_put(s, "      %s%s", back && i->op ? "adjoint of " : "", i->op ? i->op->name : "sum");
     if (back && i->op) {
       ploc_text(s, p, t, &i->gout);
-      put(s, "  ->");
+      ph_text_put(s, "  ->");
       for (int a = 0; a < i->nargs; a++) {
         ploc_text(s, p, t, &i->gin[a]);
       }
@@ -109,56 +84,52 @@ static void plist_text(page *s, const ph_plan *p, const ph_part *t, const ph_pli
       for (int a = 0; a < (i->op ? i->nargs : 2); a++) {
         ploc_text(s, p, t, &i->in[a]);
       }
-      put(s, "  ->");
+      ph_text_put(s, "  ->");
       ploc_text(s, p, t, &i->out);
     }
-    put(s, "   (%lld x %lld)\n", (long long)i->out_shape.rows, (long long)i->out_shape.cols);
+    ph_text_put(s, "   (%lld x %lld)\n", (long long)i->out_shape.rows, (long long)i->out_shape.cols);
   }
 }
 
-static void part_text(page *s, const ph_plan *p, int n) {
+static void part_text(ph_text *s, const ph_plan *p, int n) {
   static const char *const kind[] = {"once", "over depth", "over time"};
   const ph_part *t = &p->part[n];
   const ph_program *q = &t->prog;
-  put(s, "\nsegment %d, %s, %lld iteration%s, %s parameters\n", n + 1, kind[q->seg->kind], (long long)q->seg->repeat,
-      q->seg->repeat == 1 ? "" : "s", t->tied ? "one set of" : "own");
-  put(s, "  state (%lld x %lld), kept for backward: %lld elements a sample and iteration", (long long)q->seg->state.pos,
-      (long long)q->seg->state.cols, (long long)(q->record / q->tile));
-  put(s, t->chunks > 1 ? ", in chunks of %lld iterations run twice\n" : "\n", (long long)t->chunk);
-  put(s, "  parameter phase, once a step, %d layer%s a task\n    forward\n", t->unit_layers,
-      t->unit_layers == 1 ? "" : "s");
+  ph_text_put(s, "\nsegment %d, %s, %lld iteration%s, %s parameters\n", n + 1, kind[q->seg->kind],
+              (long long)q->seg->repeat, q->seg->repeat == 1 ? "" : "s", t->tied ? "one set of" : "own");
+  ph_text_put(s, "  state (%lld x %lld), kept for backward: %lld elements a sample and iteration",
+              (long long)q->seg->state.pos, (long long)q->seg->state.cols, (long long)(q->record / q->tile));
+  ph_text_put(s, t->chunks > 1 ? ", in chunks of %lld iterations run twice\n" : "\n", (long long)t->chunk);
+  ph_text_put(s, "  parameter phase, once a step, %d layer%s a task\n    forward\n", t->unit_layers,
+              t->unit_layers == 1 ? "" : "s");
   plist_text(s, p, t, &t->pprog.fwd, false);
-  put(s, "    adjoint\n");
+  ph_text_put(s, "    adjoint\n");
   plist_text(s, p, t, &t->pprog.bwd, true);
-  put(s, "  stream phase, for each tile and iteration\n    forward\n");
+  ph_text_put(s, "  stream phase, for each tile and iteration\n    forward\n");
   for (int i = 0; i < q->fwd.n; i++) {
     ins_text(s, q, &q->fwd.ins[i]);
   }
-  put(s, "    backward\n");
+  ph_text_put(s, "    backward\n");
   for (int i = 0; i < q->bwd.list.n; i++) {
     ins_text(s, q, &q->bwd.list.ins[i]);
   }
 }
 
 ph_status ph_plan_describe(const ph_plan *p, char **text, ph_err *err) {
-  page s = {0};
+  ph_text s = {0};
   ph_cost c;
   ph_plan_cost(p, &c);
-  put(&s, "plan: %s, kernels %s, batch %lld = %lld group%s of %lld samples, tiles of %lld, %d worker%s\n",
-      ph_dtype_name(p->ir->dtype), p->k->name, (long long)p->batch, (long long)p->groups, p->groups == 1 ? "" : "s",
-      (long long)p->group, (long long)p->tile, p->workers, p->workers == 1 ? "" : "s");
-  put(&s, "parameters %lld; bytes: parameters %lld, packed %lld, gradients %lld, tape %lld a worker\n",
-      (long long)ph_plan_param_total(p), (long long)c.bytes_param, (long long)c.bytes_packed, (long long)c.bytes_grad,
-      (long long)c.bytes_tape);
-  put(&s, "flops: parameter phase %.4g a step, stream phase %.4g a sample (forward %.4g)\n", c.flops_param,
-      c.flops_stream, c.flops_forward);
+  ph_text_put(&s, "plan: %s, kernels %s, batch %lld = %lld group%s of %lld samples, tiles of %lld, %d worker%s\n",
+              ph_dtype_name(p->ir->dtype), p->k->name, (long long)p->batch, (long long)p->groups,
+              p->groups == 1 ? "" : "s", (long long)p->group, (long long)p->tile, p->workers,
+              p->workers == 1 ? "" : "s");
+  ph_text_put(&s, "parameters %lld; bytes: parameters %lld, packed %lld, gradients %lld, tape %lld a worker\n",
+              (long long)ph_plan_param_total(p), (long long)c.bytes_param, (long long)c.bytes_packed,
+              (long long)c.bytes_grad, (long long)c.bytes_tape);
+  ph_text_put(&s, "flops: parameter phase %.4g a step, stream phase %.4g a sample (forward %.4g)\n", c.flops_param,
+              c.flops_stream, c.flops_forward);
   for (int n = 0; n < p->nparts; n++) {
     part_text(&s, p, n);
   }
-  if (s.failed) {
-    ph_mem_free(s.text);
-    return ph_err_set(err, PH_E_NOMEM, "out of memory while describing a plan");
-  }
-  *text = s.text;
-  return PH_OK;
+  return ph_text_take(&s, text, NULL, err);
 }
