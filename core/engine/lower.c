@@ -251,10 +251,10 @@ ph_status ph_program_build(ph_program *p, const ph_ir_segment *seg, const ph_low
     lower_forward(p, saved, o->probe);
   }
   if (!p->failed) {
-    bool leaf = o->first && seg->kind == PH_SEG_ONCE; /* nobody needs the data's cotangent in a training step */
-    ph_program_backward(p, &p->bwd, !leaf);
-    if (leaf) {
-      ph_program_backward(p, &p->entry, true);
+    /* Nobody needs the data's cotangent in a training step: of a first segment it is left out, and kept for those who ask. */
+    ph_program_backward(p, &p->bwd, !(o->first && seg->kind == PH_SEG_ONCE), !o->first);
+    if (o->first && seg->kind != PH_SEG_DEPTH) {
+      ph_program_backward(p, &p->entry, true, true);
     }
   }
   ph_mem_free(saved);

@@ -19,12 +19,12 @@ typedef struct back {
   ph_program *p;
   ph_back *b;
   cot *cot;
-  bool with_entry; /* the state's cotangent is wanted */
+  bool with_state, with_input; /* their cotangents are wanted */
 } back;
 
 static bool wanted(const back *k, int node) {
   const ph_gnode *n = &k->p->graph.node[node];
-  return n->has_param || (n->reads_state && k->with_entry) || (n->reads_input && k->with_entry);
+  return n->has_param || (n->reads_state && k->with_state) || (n->reads_input && k->with_input);
 }
 
 /* A slot for the cotangent of a node: the state's leaves the iteration, the input's goes to the sequence, a member's is
@@ -254,9 +254,9 @@ static void make_cotangent_slots(ph_program *p) {
   }
 }
 
-void ph_program_backward(ph_program *p, ph_back *b, bool with_entry) {
+void ph_program_backward(ph_program *p, ph_back *b, bool with_state, bool with_input) {
   ph_graph *g = &p->graph;
-  back k = {.p = p, .b = b, .with_entry = with_entry};
+  back k = {.p = p, .b = b, .with_state = with_state, .with_input = with_input};
   k.cot = ph_mem_new((size_t)g->n, sizeof *k.cot);
   p->failed |= !k.cot;
   b->state_cot = -1;
@@ -275,10 +275,10 @@ void ph_program_backward(ph_program *p, ph_back *b, bool with_entry) {
       node_back(&k, i);
     }
   }
-  if (with_entry) {
+  if (with_state) {
     leave(&k, g->state);
   }
-  if (with_entry && g->input >= 0) {
+  if (with_input && g->input >= 0) {
     leave(&k, g->input);
   }
   ph_mem_free(k.cot);

@@ -132,11 +132,11 @@ typedef struct ph_program {
   ph_weight *weight;
   ph_list fwd;
   ph_back bwd;
-  ph_back entry;    /* a first `once` segment: also computes the cotangent of what enters; empty otherwise (bwd does) */
-  int *value, *aux; /* slot of each graph node, of its aux; -1 */
-  int state;        /* slot of the state */
-  int port;         /* slot of the port terms of the result when probed, -1 */
-  int64_t tile;     /* samples of a full tile */
+  ph_back entry; /* a first segment that meets the data once or step by step: also the data's cotangent; else empty */
+  int *value, *aux;             /* slot of each graph node, of its aux; -1 */
+  int state;                    /* slot of the state */
+  int port;                     /* slot of the port terms of the result when probed, -1 */
+  int64_t tile;                 /* samples of a full tile */
   int64_t record, scratch, cot; /* elements: one iteration's record, scratch, cotangents (one parity) */
   int64_t pack, grad;           /* elements of a layer's pack and gradient */
   bool failed;                  /* out of memory while building */
@@ -172,8 +172,8 @@ int ph_sum_terms(const ph_graph *g, int root, int *term);
 /* True when the node is emitted as part of the sum or product that uses it. */
 bool ph_absorbed(const ph_program *p, int node);
 
-/* lower_back.c. Emits b->list; with_entry: the cotangent of what enters the segment is wanted. */
-void ph_program_backward(ph_program *p, ph_back *b, bool with_entry);
+/* lower_back.c. Emits b->list; with_state, with_input: the cotangents of the state and of the steps' inputs are wanted. */
+void ph_program_backward(ph_program *p, ph_back *b, bool with_state, bool with_input);
 
 /* ---- parameter phase ---- */
 
