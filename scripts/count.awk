@@ -1,5 +1,7 @@
 # count.awk - "PASSED FAILED SKIPPED" of a log: TAP lines, busted's and unittest's closing lines, "N passed, N failed, N skipped".
-/^([0-9]+: )?ok [0-9]+/     { if (/# *(SKIP|skip)/) skipped++; else passed++; next }
+# cmocka writes a skipped test as "not ok N # SKIP name".
+/^([0-9]+: )?(not )?ok [0-9]+.*# *(SKIP|skip)/ { skipped++; next }
+/^([0-9]+: )?ok [0-9]+/     { passed++; next }
 /^([0-9]+: )?not ok [0-9]+/ { failed++; next }
 /^[0-9]+ success(es)? \/ [0-9]+ failures? \/ [0-9]+ errors? \/ [0-9]+ pending/ {
   passed += $1; failed += $4 + $7; skipped += $10; next
