@@ -9,6 +9,8 @@
 #ifndef PH_ENGINE_PROGRAM_H
 #define PH_ENGINE_PROGRAM_H
 
+#include <string.h>
+
 #include "ir/ir.h"
 
 /* ---- graph ---- */
@@ -38,7 +40,9 @@ typedef struct ph_graph {
 /* rows: samples of a full batch (times steps when parameters are tied); decides whether A(Bx) becomes (AB)x. */
 ph_status ph_graph_build(ph_graph *g, const ph_ir_segment *seg, int64_t rows, ph_err *err) PH_MUST_CHECK;
 void ph_graph_fini(ph_graph *g);
-static inline bool ph_graph_is_op(const ph_graph *g, int i, const char *name);
+static inline bool ph_graph_is_op(const ph_graph *g, int i, const char *name) {
+  return g->node[i].op && strcmp(g->node[i].op->name, name) == 0;
+}
 static inline bool ph_graph_is_param(const ph_graph *g, int i) { return ph_shape_is_param(g->node[i].shape); }
 
 /* ---- stream phase ---- */
@@ -213,10 +217,5 @@ typedef struct ph_pprog {
 
 ph_status ph_pprog_build(ph_pprog *q, const ph_program *stream, ph_err *err) PH_MUST_CHECK;
 void ph_pprog_fini(ph_pprog *q);
-
-#include <string.h>
-static inline bool ph_graph_is_op(const ph_graph *g, int i, const char *name) {
-  return g->node[i].op && strcmp(g->node[i].op->name, name) == 0;
-}
 
 #endif

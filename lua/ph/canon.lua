@@ -5,6 +5,7 @@
 
 local json = require "ph.json"
 local native = require "ph.native"
+local sorted_keys = require "ph.sorted_keys"
 
 local canon = {}
 
@@ -37,9 +38,7 @@ end
 
 --- "adam{batch=128,lr=0.001}": the text of a constructor's values. Absent values are left out.
 function canon.call(name, values)
-  local keys = {}
-  for k in pairs(values) do keys[#keys + 1] = k end
-  table.sort(keys)
+  local keys = sorted_keys(values)
   local parts = {}
   for i, k in ipairs(keys) do parts[i] = k .. "=" .. canon.encode(values[k]) end
   return name .. "{" .. table.concat(parts, ",") .. "}"

@@ -6,6 +6,7 @@
 local native = require "ph.native"
 local fault = require "ph.fault"
 local ledger = require "ph.ledger"
+local sorted_keys = require "ph.sorted_keys"
 
 local cells = {}
 
@@ -40,9 +41,7 @@ local function widest(records, numeric, without)
       if name ~= "seed" and name ~= without and (type(v) == "number") == numeric then names[name] = true end
     end
   end
-  local sorted = {}
-  for name in pairs(names) do sorted[#sorted + 1] = name end
-  table.sort(sorted)
+  local sorted = sorted_keys(names)
   for _, name in ipairs(sorted) do
     local n = #values_of(records, name)
     if n > most then best, most = name, n end

@@ -6,6 +6,7 @@
 
 local native = require "ph.native"
 local json = require "ph.json"
+local sorted_keys = require "ph.sorted_keys"
 
 local checkpoint = {}
 
@@ -25,9 +26,7 @@ function checkpoint.restore(plan, snapshot, slot)
 end
 
 local function add_group(items, group, snapshot)
-  local names = {}
-  for name in pairs(snapshot) do names[#names + 1] = name end
-  table.sort(names)
+  local names = sorted_keys(snapshot)
   for _, name in ipairs(names) do items[#items + 1] = { path = "/" .. group .. "/" .. name, value = snapshot[name] } end
 end
 checkpoint.add_group = add_group

@@ -4,6 +4,7 @@
 local native = require "ph.native"
 local fault = require "ph.fault"
 local figures = require "ph.figures"
+local sorted_keys = require "ph.sorted_keys"
 
 local curves = {}
 
@@ -77,9 +78,7 @@ end
 --- Profiles over the layers of the streams, as kept in a run file; nil when nothing was measured.
 -- profiles: map "s2/growth" -> tensor.
 function curves.layers(label, profiles)
-  local keys, panels = {}, {}
-  for key in pairs(profiles) do keys[#keys + 1] = key end
-  table.sort(keys)
+  local keys, panels = sorted_keys(profiles), {}
   for _, words in ipairs(profile_words) do
     local list = {}
     for _, key in ipairs(keys) do

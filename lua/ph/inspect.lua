@@ -6,6 +6,7 @@ local job = require "ph.job"
 local json = require "ph.json"
 local options = require "ph.options"
 local runfile = require "ph.runfile"
+local sorted_keys = require "ph.sorted_keys"
 local tables = require "ph.table"
 
 local inspect = {}
@@ -55,9 +56,7 @@ local function print_history(run)
 end
 
 local function print_metrics(metrics)
-  local names, rows = {}, {}
-  for name in pairs(metrics) do names[#names + 1] = name end
-  table.sort(names)
+  local names, rows = sorted_keys(metrics), {}
   for i, name in ipairs(names) do rows[i] = { name, string.format("%.6g", metrics[name]) } end
   native.write(1, table.concat(tables.render({ "metric", "value" }, rows), "\n") .. "\n\n")
 end

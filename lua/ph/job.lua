@@ -9,6 +9,7 @@
 
 local native = require "ph.native"
 local canon = require "ph.canon"
+local sorted_keys = require "ph.sorted_keys"
 
 local job = {}
 
@@ -19,13 +20,6 @@ local function label_of(cell_label, candidate, keys)
   local parts = { cell_label }
   for _, k in ipairs(keys) do parts[#parts + 1] = k .. "=" .. (type(candidate[k]) == "number" and canon.number(candidate[k]) or tostring(candidate[k])) end
   return table.concat(parts, " ")
-end
-
-local function sorted_keys(t)
-  local keys = {}
-  for k in pairs(t) do keys[#keys + 1] = k end
-  table.sort(keys)
-  return keys
 end
 
 --- Work of one sample through the net, up to a factor: nodes times layers. Only the progress bar uses it.

@@ -5,6 +5,7 @@ local certify = require "ph.certify"
 local json = require "ph.json"
 local results = require "ph.results"
 local runfile = require "ph.runfile"
+local sorted_keys = require "ph.sorted_keys"
 local tables = require "ph.table"
 local text = require "ph.rules.text"
 local verdict = require "ph.verdict"
@@ -158,9 +159,7 @@ local function axis_columns(cells)
 end
 
 local function select_text(run)
-  local names = {}
-  for k in pairs(run.select) do names[#names + 1] = k end
-  table.sort(names)
+  local names = sorted_keys(run.select)
   for i, k in ipairs(names) do names[i] = k .. "=" .. text.word(run.select[k]) end
   return table.concat(names, " ")
 end
@@ -231,9 +230,7 @@ local function leaf_text(v)
     for i, x in ipairs(v) do out[i] = leaf_text(x) end
     return table.concat(out, ", ")
   end
-  local keys = {}
-  for k in pairs(v) do keys[#keys + 1] = k end
-  table.sort(keys)
+  local keys = sorted_keys(v)
   for i, k in ipairs(keys) do out[i] = k .. " " .. leaf_text(v[k]) end
   return table.concat(out, ", ")
 end
@@ -243,9 +240,7 @@ local function plan_rows(p)
   local function row(name, v) rows[#rows + 1] = { name, leaf_text(v) } end
   local grids = #p.grid > 0 and p.grid or { p.grid }
   for i, g in ipairs(grids) do
-    local axes = {}
-    for axis in pairs(g) do axes[#axes + 1] = axis end
-    table.sort(axes)
+    local axes = sorted_keys(g)
     for k, axis in ipairs(axes) do axes[k] = axis .. " " .. leaf_text(g[axis]) end
     rows[#rows + 1] = { #grids > 1 and "Grid " .. i or "Grid", table.concat(axes, "; ") }
   end

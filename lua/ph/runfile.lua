@@ -6,18 +6,12 @@ local json = require "ph.json"
 local checkpoint = require "ph.checkpoint"
 local curves = require "ph.curves"
 local figures = require "ph.figures"
+local sorted_keys = require "ph.sorted_keys"
 
 local runfile = {}
 
-local function sorted(map)
-  local keys = {}
-  for k in pairs(map) do keys[#keys + 1] = k end
-  table.sort(keys)
-  return keys
-end
-
 local function attributes(items, path, map)
-  for _, key in ipairs(sorted(map)) do
+  for _, key in ipairs(sorted_keys(map)) do
     local v = map[key]
     if type(v) == "boolean" then v = v and 1 or 0 end
     if type(v) == "number" or type(v) == "string" then items[#items + 1] = { path = path, attr = key, value = v } end
@@ -72,7 +66,7 @@ function runfile.write(path, job, record, saved, columns, extras)
   items[#items + 1] = { path = "/history", attr = "columns", value = table.concat(columns, ",") }
   checkpoint.add_group(items, "final", saved.final)
   if saved.best then checkpoint.add_group(items, "best", saved.best) end
-  for _, key in ipairs(sorted(extras.profiles or {})) do put(items, "/profiles/" .. key, extras.profiles[key]) end
+  for _, key in ipairs(sorted_keys(extras.profiles or {})) do put(items, "/profiles/" .. key, extras.profiles[key]) end
   if extras.confusion then put(items, "/confusion", extras.confusion) end
   put_figures(items, record, saved, columns, extras)
   put_provenance(items)

@@ -7,6 +7,7 @@
 
 local native = require "ph.native"
 local json = require "ph.json"
+local sorted_keys = require "ph.sorted_keys"
 
 local runner = {}
 
@@ -145,9 +146,7 @@ function Pool:run_forked()
     end
     if self.count == 0 then return end
     if runner.stopped() then self:forward_stop() end
-    local fds = {}
-    for fd in pairs(self.running) do fds[#fds + 1] = fd end
-    table.sort(fds)
+    local fds = sorted_keys(self.running)
     for _, fd in ipairs(native.poll(fds, 0.5)) do self:read(fd) end
   end
 end

@@ -11,6 +11,7 @@ local kinds = require "ph.kinds"
 local options = require "ph.options"
 local results = require "ph.results"
 local schema = require "ph.schema"
+local sorted_keys = require "ph.sorted_keys"
 
 local experiment = {}
 
@@ -81,16 +82,11 @@ local function file_items(self, one, record, tensors, figure)
     { path = "/ir", attr = "sha256", value = native.sha256(ir_text) }, { path = "/spec/file", value = self.source.file or "" },
     { path = "/spec/text", value = self.source.text or "" },
   }
-  local names, row = {}, {}
-  for key in pairs(record.metrics) do names[#names + 1] = key end
-  table.sort(names)
+  local names, row = sorted_keys(record.metrics), {}
   for i, key in ipairs(names) do row[i] = record.metrics[key] end
   items[#items + 1] = { path = "/history", value = native.from({ row }, "f64") }
   items[#items + 1] = { path = "/history", attr = "columns", value = table.concat(names, ",") }
-  local paths = {}
-  for path in pairs(tensors) do paths[#paths + 1] = path end
-  table.sort(paths)
-  for _, path in ipairs(paths) do items[#items + 1] = { path = "/laws/" .. path, value = tensors[path] } end
+  for _, path in ipairs(sorted_keys(tensors)) do items[#items + 1] = { path = "/laws/" .. path, value = tensors[path] } end
   figures.add(items, figure)
   provenance(items)
   return items

@@ -3,6 +3,7 @@
 local names = require "ph.repl.names"
 local native = require "ph.native"
 local schema = require "ph.schema"
+local sorted_keys = require "ph.sorted_keys"
 local suggest = require "ph.suggest"
 
 local help = {}
@@ -58,13 +59,11 @@ end
 
 --- All names that help knows, sorted.
 function help.topics()
-  local set, out = {}, {}
+  local set = {}
   for name in pairs(functions) do set[name] = true end
   for _, block in ipairs(schema.all()) do set[block.name] = true end
   for _, row in ipairs(native.ops()) do set[row.name] = true end
-  for name in pairs(set) do out[#out + 1] = name end
-  table.sort(out)
-  return out
+  return sorted_keys(set)
 end
 
 local function wrapped(words, indent, width)

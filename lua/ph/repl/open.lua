@@ -7,6 +7,7 @@
 
 local native = require "ph.native"
 local runfile = require "ph.runfile"
+local sorted_keys = require "ph.sorted_keys"
 local spec = require "ph.spec"
 
 local open = {}
@@ -86,9 +87,7 @@ function Run:plan()
 end
 
 function Run:__tostring()
-  local names = {}
-  for name in pairs(self.params) do names[#names + 1] = name end
-  table.sort(names)
+  local names = sorted_keys(self.params)
   return string.format("run %s of '%s', %s: %s\n  %d epochs, columns %s\n  parameters %s", self.record.run, self.record.spec, self.record.status,
     self.record.label or "", self.history:shape()[1], table.concat(self.columns, " "), table.concat(names, " "))
 end

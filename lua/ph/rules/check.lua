@@ -7,17 +7,11 @@
 local aggregate = require "ph.aggregate"
 local build = require "ph.rules.build"
 local select = require "ph.rules.select"
+local sorted_keys = require "ph.sorted_keys"
 local suggest = require "ph.suggest"
 local text = require "ph.rules.text"
 
 local check = {}
-
-local function names(set)
-  local out = {}
-  for name in pairs(set) do out[#out + 1] = name end
-  table.sort(out)
-  return out
-end
 
 local Check = {}
 Check.__index = Check
@@ -30,8 +24,8 @@ end
 function Check:metric(name)
   local known = self.vocabulary.metrics
   if known[name] then return end
-  local hint = suggest.hint(name, names(known))
-  if hint == "" then hint = " (metrics: " .. table.concat(names(known), ", ") .. ")" end
+  local hint = suggest.hint(name, sorted_keys(known))
+  if hint == "" then hint = " (metrics: " .. table.concat(sorted_keys(known), ", ") .. ")" end
   self:say("unknown metric '%s'%s", name, hint)
 end
 
@@ -41,8 +35,8 @@ end
 
 function Check:axis(axis)
   if self:values_of(axis) then return true end
-  local known = names(self.vocabulary.axes)
-  for _, name in ipairs(names(self.vocabulary.candidates)) do known[#known + 1] = name end
+  local known = sorted_keys(self.vocabulary.axes)
+  for _, name in ipairs(sorted_keys(self.vocabulary.candidates)) do known[#known + 1] = name end
   local hint = suggest.hint(axis, known)
   if hint == "" then hint = " (axes: " .. table.concat(known, ", ") .. ")" end
   self:say("the grid has no axis '%s'%s", axis, hint)
@@ -70,7 +64,7 @@ function Check:selector(axis, s)
 end
 
 function Check:filter(where)
-  for _, axis in ipairs(names(where or {})) do self:selector(axis, where[axis]) end
+  for _, axis in ipairs(sorted_keys(where or {})) do self:selector(axis, where[axis]) end
 end
 
 function Check:over(over)
@@ -147,8 +141,8 @@ walk.every, walk.some = over, over
 
 function walk.rule(self, node)
   if self.known[node.name] then return end
-  local hint = suggest.hint(node.name, names(self.known))
-  if hint == "" then hint = next(self.known) and " (rules before this one: " .. table.concat(names(self.known), ", ") .. ")" or " (no rule stands before this one)" end
+  local hint = suggest.hint(node.name, sorted_keys(self.known))
+  if hint == "" then hint = next(self.known) and " (rules before this one: " .. table.concat(sorted_keys(self.known), ", ") .. ")" or " (no rule stands before this one)" end
   self:say("there is no rule '%s' before this one%s", node.name, hint)
 end
 
@@ -178,7 +172,7 @@ local function check_rules(self, plan, seen)
 end
 
 local function check_axes(self)
-  for _, axis in ipairs(names(self.vocabulary.axes)) do
+  for _, axis in ipairs(sorted_keys(self.vocabulary.axes)) do
     self.place = "grid"
     if build.reserved[axis] then self:say("the axis '%s' has the name of an option of rules; call it something else", axis) end
   end

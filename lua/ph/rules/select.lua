@@ -5,6 +5,8 @@
 -- A binding is a table axis -> value, made by `every`, `some` and aggregates over an axis; it holds for everything inside
 -- that does not name the axis itself.
 
+local sorted_keys = require "ph.sorted_keys"
+
 local select = {}
 
 local function among(list, v)
@@ -63,9 +65,7 @@ end
 --- The bindings that `over` (axis -> selector) makes of one binding: all combinations that the grid has, in grid order,
 -- axes by name.
 function select.bindings(cells, over, binding)
-  local axes = {}
-  for axis in pairs(over) do axes[#axes + 1] = axis end
-  table.sort(axes)
+  local axes = sorted_keys(over)
   local out = { binding or {} }
   for _, axis in ipairs(axes) do
     local grown = {}
