@@ -56,7 +56,7 @@ void ph_plan_free(ph_plan *plan);
 int ph_plan_param_count(const ph_plan *plan);
 const char *ph_plan_param_name(const ph_plan *plan, int i);
 int64_t ph_plan_param_total(const ph_plan *plan);
-/* Draws every parameter by its init rule from (seed, name, index); clears the optimizer state. */
+/* Draws every parameter by its init rule from (seed, name, index); clears the optimizer state; packs (ph_plan_refresh). */
 void ph_plan_init(ph_plan *plan, uint64_t seed);
 
 typedef enum ph_slot { PH_SLOT_VALUE, PH_SLOT_MOMENT1, PH_SLOT_MOMENT2, PH_SLOT_GRAD } ph_slot;

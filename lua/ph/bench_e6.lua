@@ -70,7 +70,6 @@ local function time_ours(case)
   local x = native.random("normal", 0, "bench/x", { case[4], case[3] }, 1, "f32")
   local data <close> = native.data(x, native.tensor({ case[4] }, "i32"))
   plan:init(0)
-  plan:refresh()
   local optim, cost = { kind = "adam", lr = 1e-4 }, plan:cost()
   for _ = 1, 3 do plan:step(data, nil, optim) end
   local seconds, best = {}, { step = math.huge }

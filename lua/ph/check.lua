@@ -27,7 +27,6 @@ function check.step_seconds(plan, model, batch)
   local data <close> = native.data(x, y)
   local optim = { kind = "adam", lr = 1e-12 }
   plan:init(0)
-  plan:refresh()
   plan:step(data, nil, optim)
   local best, started = math.huge, native.now()
   repeat

@@ -45,7 +45,6 @@ function Training:begin()
   local saved, problem = checkpoint.read(self.path)
   if not saved then
     self.plan:init(self.seed)
-    self.plan:refresh()
     return false, problem
   end
   self.state, self.rows, self.best = saved.state, saved.rows, saved.best

@@ -37,7 +37,6 @@ function Loaded:plan(n, seed)
   local plan, problem = native.plan(self:ir(n), { batch = 128 })
   if not plan then error(problem, 0) end
   plan:init(seed or 0)
-  plan:refresh()
   return plan
 end
 
