@@ -54,6 +54,7 @@ static void set_string(lua_State *L, const char *key, const char *v) {
 static void set_shape(lua_State *L, const char *key, ph_shape s) {
   lua_createtable(L, 0, 4);
   set_int(L, "pos", s.pos);
+  set_int(L, "wide", s.wide);
   set_int(L, "rows", s.rows);
   set_int(L, "cols", s.cols);
   set_int(L, "feat", s.cols);

@@ -106,7 +106,8 @@ static void program_flops(const ph_program *s, double *forward, double *both) {
     for (int a = 0; a < n->nargs; a++) {
       in[a] = s->graph.node[n->arg[a]].shape;
     }
-    double one = n->op->flops(in, &n->shape);
+    ph_call c = ph_op_call(n->nargs, in, n->shape, n->attr, 1);
+    double one = n->op->flops(&c);
     f += one;
     b += one * n->op->flops_bwd;
   }

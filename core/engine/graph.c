@@ -133,7 +133,7 @@ static void count_uses(const ph_ir_segment *seg, int *uses) {
 static void convert_all(builder *b, int *leaf, int *map) {
   const ph_ir_segment *seg = b->g->seg;
   for (int i = 0; i < seg->nparams; i++) {
-    leaf[i] = add_node(b, (ph_gnode){.param = i, .shape = {0, seg->param[i].rows, seg->param[i].cols}});
+    leaf[i] = add_node(b, (ph_gnode){.param = i, .shape = ph_shape_param(seg->param[i].rows, seg->param[i].cols)});
   }
   for (int i = 0; i < seg->nnodes && !b->failed; i++) {
     const ph_ir_node *n = &seg->node[i];
@@ -203,7 +203,8 @@ ph_status ph_graph_build(ph_graph *g, const ph_ir_segment *seg, int64_t rows, ph
     g->state = add_node(&b, (ph_gnode){.op = ph_op_find("state"), .param = -1, .shape = seg->state});
   }
   if (!b.failed && g->input < 0 && seg->kind == PH_SEG_TIME) { /* and its input still has a cotangent: zero */
-    g->input = add_node(&b, (ph_gnode){.op = ph_op_find("input"), .param = -1, .shape = {1, 1, seg->in.cols}});
+    g->input =
+        add_node(&b, (ph_gnode){.op = ph_op_find("input"), .param = -1, .shape = ph_shape_sample(1, 1, seg->in.cols)});
   }
   ph_mem_free(uses);
   ph_mem_free(map);

@@ -49,6 +49,7 @@ static void run_list(const chunk *c, const ph_plist *list, bool backward) {
     ph_call call = {.k = c->p->k, .count = c->count, .scratch = c->d->op, .out_shape = i->out_shape};
     memcpy(call.attr, i->attr, sizeof call.attr);
     call.out = operand(c, &i->out, i->out_shape);
+    call.aux = (ph_opnd){.p = locate(c, &i->aux), .step = i->aux.step};
     for (int a = 0; a < i->nargs; a++) {
       call.in[a] = operand(c, &i->in[a], i->in_shape[a]);
       call.in_shape[a] = i->in_shape[a];

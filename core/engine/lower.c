@@ -167,17 +167,29 @@ static int operand(ph_program *p, int node) {
   return ~w;
 }
 
+/* What the op takes besides its operands, for a full tile: scratch, and the slot of what it keeps for its adjoint. */
+static void lower_needs(ph_program *p, int node, const ph_shape *in) {
+  const ph_gnode *n = &p->graph.node[node];
+  ph_call c = ph_op_call(n->nargs, in, n->shape, n->attr, p->tile);
+  int64_t scratch = n->op->scratch ? n->op->scratch(&c) : 0;
+  int64_t aux = n->op->aux ? n->op->aux(&c) : 0;
+  p->op_scratch = scratch > p->op_scratch ? scratch : p->op_scratch;
+  if (aux) {
+    p->aux[node] = ph_slot_new(p, PH_SP_TAPE, ph_shape_with_cols(n->shape, aux));
+  }
+}
+
 static void lower_op(ph_program *p, int node, const bool *saved) {
   const ph_gnode *n = &p->graph.node[node];
   int out = ph_slot_new(p, home(p, node, saved), n->shape);
   p->value[node] = out;
-  if (n->op->aux) {
-    p->aux[node] = ph_slot_new(p, PH_SP_TAPE, (ph_shape){n->shape.pos, 1, n->op->aux});
-  }
   int in[PH_OP_ARGS] = {0};
+  ph_shape in_shape[PH_OP_ARGS];
   for (int a = 0; a < n->nargs; a++) {
     in[a] = operand(p, n->arg[a]);
+    in_shape[a] = p->graph.node[n->arg[a]].shape;
   }
+  lower_needs(p, node, in_shape);
   ph_ins *i = ph_emit(p, &p->fwd, PH_INS_OP);
   i->op = n->op;
   i->nargs = n->nargs;
@@ -187,7 +199,7 @@ static void lower_op(ph_program *p, int node, const bool *saved) {
   memcpy(i->attr, n->attr, sizeof i->attr);
   for (int a = 0; a < n->nargs; a++) {
     i->in[a] = in[a];
-    i->in_shape[a] = p->graph.node[n->arg[a]].shape;
+    i->in_shape[a] = in_shape[a];
   }
 }
 

@@ -51,7 +51,7 @@ static void desk_layers(ph_plan *p, ph_desk *d, bool *failed) {
     const ph_part *t = &p->part[s];
     temp = most(temp, t->pprog.temp * t->unit_layers);
     sum = most(sum, t->prog.grad * t->unit_layers);
-    op = most(op, t->pprog.scratch);
+    op = most(op, most(t->prog.op_scratch, t->pprog.op_scratch));
   }
   d->temp = take(p, temp, failed);
   d->sum = take(p, sum, failed);

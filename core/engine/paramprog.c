@@ -42,7 +42,7 @@ static ph_pins *emit(ph_pprog *q, ph_plist *list) {
     return &sink;
   }
   ph_pins *i = &list->ins[list->n++];
-  *i = (ph_pins){.out = {.space = PH_PS_NONE}, .gout = {.space = PH_PS_NONE}};
+  *i = (ph_pins){.out = {.space = PH_PS_NONE}, .aux = {.space = PH_PS_NONE}, .gout = {.space = PH_PS_NONE}};
   for (int a = 0; a < PH_OP_ARGS; a++) {
     i->gin[a].space = PH_PS_NONE;
   }
@@ -82,16 +82,35 @@ static bool place_in_pack(const ph_program *p, int node, ph_ploc *out) {
   return false;
 }
 
-static void describe_call(const ph_graph *g, int node, ph_pins *i, const ph_ploc *value) {
+static void describe_call(const ph_graph *g, int node, ph_pins *i, const ph_pprog *q) {
   const ph_gnode *n = &g->node[node];
   i->op = n->op;
   i->nargs = n->nargs;
-  i->out = value[node];
+  i->out = q->value[node];
+  i->aux = q->aux[node];
   i->out_shape = n->shape;
   memcpy(i->attr, n->attr, sizeof i->attr);
   for (int a = 0; a < n->nargs; a++) {
-    i->in[a] = value[n->arg[a]];
+    i->in[a] = q->value[n->arg[a]];
     i->in_shape[a] = g->node[n->arg[a]].shape;
+  }
+}
+
+/* What the op takes besides its operands: scratch, and the place of what it keeps for its adjoint. */
+static void needs(pbuild *b, int node) {
+  ph_pprog *q = b->q;
+  const ph_gnode *n = &b->g->node[node];
+  ph_shape in[PH_OP_ARGS];
+  for (int a = 0; a < n->nargs; a++) {
+    in[a] = b->g->node[n->arg[a]].shape;
+  }
+  ph_call c = ph_op_call(n->nargs, in, n->shape, n->attr, 1);
+  int64_t scratch = n->op->scratch ? n->op->scratch(&c) : 0;
+  int64_t aux = n->op->aux ? n->op->aux(&c) : 0;
+  q->op_scratch = scratch > q->op_scratch ? scratch : q->op_scratch;
+  q->flops += (1 + n->op->flops_bwd) * n->op->flops(&c);
+  if (aux) {
+    q->aux[node] = place(&q->keep, PH_PS_KEEP, n->shape.rows * aux);
   }
 }
 
@@ -111,14 +130,8 @@ static void forward(pbuild *b) {
       bool keep = kept(g, i);
       q->value[i] = place(keep ? &q->keep : &q->temp, keep ? PH_PS_KEEP : PH_PS_TEMP, size_of(g, i));
     }
-    describe_call(g, i, emit(q, &q->fwd), q->value);
-    ph_shape in[PH_OP_ARGS];
-    for (int a = 0; a < n->nargs; a++) {
-      in[a] = g->node[n->arg[a]].shape;
-    }
-    int64_t scratch = n->op->scratch ? n->op->scratch(in, &n->shape) : 0;
-    q->scratch = scratch > q->scratch ? scratch : q->scratch;
-    q->flops += (1 + n->op->flops_bwd) * n->op->flops(in, &n->shape);
+    needs(b, i);
+    describe_call(g, i, emit(q, &q->fwd), q);
   }
 }
 
@@ -161,7 +174,7 @@ static ph_ploc target(pbuild *b, int node, bool *acc) {
 static void node_back(pbuild *b, int node) {
   const ph_gnode *n = &b->g->node[node];
   ph_pins call = {0};
-  describe_call(b->g, node, &call, b->q->value);
+  describe_call(b->g, node, &call, b->q);
   call.gout = b->cot[node].loc;
   for (int a = 0; a < PH_OP_ARGS; a++) {
     call.gin[a].space = PH_PS_NONE;
@@ -198,10 +211,14 @@ ph_status ph_pprog_build(ph_pprog *q, const ph_program *stream, ph_err *err) {
   size_t n = (size_t)stream->graph.n;
   int leaves = stream->seg->nparams;
   q->value = ph_mem_new(n, sizeof *q->value);
+  q->aux = ph_mem_new(n, sizeof *q->aux);
   q->leaf_cot = ph_mem_new((size_t)leaves + 1, sizeof *q->leaf_cot);
   b.cot = ph_mem_new(n, sizeof *b.cot);
-  q->failed = !q->value || !q->leaf_cot || !b.cot;
+  q->failed = !q->value || !q->aux || !q->leaf_cot || !b.cot;
   if (!q->failed) {
+    for (size_t i = 0; i < n; i++) {
+      q->aux[i].space = PH_PS_NONE;
+    }
     for (int i = 0; i < leaves; i++) {
       q->leaf_cot[i].space = PH_PS_NONE;
     }
@@ -220,6 +237,7 @@ void ph_pprog_fini(ph_pprog *q) {
   ph_mem_free(q->fwd.ins);
   ph_mem_free(q->bwd.ins);
   ph_mem_free(q->value);
+  ph_mem_free(q->aux);
   ph_mem_free(q->leaf_cot);
   memset(q, 0, sizeof *q);
 }

@@ -35,11 +35,12 @@ typedef struct ph_desk {
   int32_t *label;
   double *loss, *norm;
   int32_t *hit;
-  char *temp, *sum, *op; /* layer phase: parameter values, reduced gradients, op scratch */
-  int64_t rows;          /* samples of the tile being run */
-  int64_t first;         /* number of its first sample among those of the job */
-  int group;             /* whose gradient and results it belongs to */
-  bool replay;           /* a chunk is being run again */
+  char *temp, *sum; /* layer phase: parameter values, reduced gradients */
+  char *op;         /* scratch of the op being run, of either phase */
+  int64_t rows;     /* samples of the tile being run */
+  int64_t first;    /* number of its first sample among those of the job */
+  int group;        /* whose gradient and results it belongs to */
+  bool replay;      /* a chunk is being run again */
 } ph_desk;
 
 typedef struct ph_group_result {

@@ -61,8 +61,8 @@ void ph_probe_backward(ph_plan *p, ph_desk *d, int s, int64_t at, const char *g,
   }
   const ph_program *q = &p->part[s].prog;
   sample_norms(p, d,
-               (ph_shape){at == q->seg->repeat ? q->graph.node[q->graph.result].shape.pos : q->seg->state.pos, 1, cols},
-               g, ld);
+               ph_shape_with_cols(at == q->seg->repeat ? q->graph.node[q->graph.result].shape : q->seg->state, cols), g,
+               ld);
   double *sum = &p->job.grad_sq[d->group * (q->seg->repeat + 1) + at];
   for (int64_t r = 0; r < d->rows; r++) {
     *sum += d->norm[r] * d->norm[r];

@@ -143,6 +143,7 @@ typedef struct ph_program {
   int64_t tile;                 /* samples of a full tile */
   int64_t record, scratch, cot; /* elements: one iteration's record, scratch, cotangents (one parity) */
   int64_t pack, grad;           /* elements of a layer's pack and gradient */
+  int64_t op_scratch;           /* elements of what one op takes at most (ph_call.scratch) */
   bool failed;                  /* out of memory while building */
 } ph_program;
 
@@ -193,7 +194,7 @@ typedef struct ph_ploc {
 typedef struct ph_pins {
   const ph_op *op; /* NULL: out = alpha a + beta b */
   int nargs;
-  ph_ploc in[PH_OP_ARGS], out, gout, gin[PH_OP_ARGS];
+  ph_ploc in[PH_OP_ARGS], out, aux, gout, gin[PH_OP_ARGS];
   bool acc[PH_OP_ARGS];
   ph_shape in_shape[PH_OP_ARGS], out_shape;
   double attr[PH_OP_ATTRS];
@@ -208,9 +209,10 @@ typedef struct ph_pprog {
   const ph_program *stream;
   ph_plist fwd, bwd;
   ph_ploc *value;     /* of each graph node that is a parameter value */
+  ph_ploc *aux;       /* of what its op keeps for the adjoint; space NONE: nothing */
   ph_ploc *leaf_cot;  /* of each parameter of the segment; space NONE: no gradient (unused) */
   int64_t keep, temp; /* elements per layer */
-  int64_t scratch;    /* elements of op scratch */
+  int64_t op_scratch; /* elements of what one op takes at most (ph_call.scratch) */
   double flops;       /* forward and backward of one layer */
   bool failed;
 } ph_pprog;

@@ -113,7 +113,8 @@ static ph_opnd operand(const frame *f, int in) {
 }
 
 static ph_shape call_shape(const frame *f, ph_shape s) {
-  return ph_shape_is_param(s) ? s : (ph_shape){s.pos, rows_of(f, s), s.cols};
+  s.rows = ph_shape_is_param(s) ? s.rows : rows_of(f, s);
+  return s;
 }
 
 static void run_op(const frame *f, const ph_ins *i) {

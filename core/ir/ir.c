@@ -19,7 +19,7 @@ void ph_ir_free(ph_ir *ir) {
 }
 
 ph_shape ph_ir_ref_shape(const ph_ir_segment *s, ph_ir_ref r) {
-  return r.is_param ? (ph_shape){0, s->param[r.index].rows, s->param[r.index].cols} : s->node[r.index].shape;
+  return r.is_param ? ph_shape_param(s->param[r.index].rows, s->param[r.index].cols) : s->node[r.index].shape;
 }
 
 ph_status ph_ir_segment_open(ph_ir_segment *s, ph_shape in, ph_err *err) {
@@ -32,7 +32,7 @@ ph_status ph_ir_segment_open(ph_ir_segment *s, ph_shape in, ph_err *err) {
     return ph_err_set(err, PH_E_SHAPE, "a stream over %lld steps does not fit an input of %lld positions",
                       (long long)s->repeat, (long long)in.pos);
   }
-  s->state = (ph_shape){1, 1, s->width};
+  s->state = ph_shape_sample(1, 1, s->width);
   return PH_OK;
 }
 
@@ -45,7 +45,7 @@ ph_status ph_ir_node_shape(const ph_ir_segment *s, ph_ir_node *n, ph_err *err) {
     if (s->kind != PH_SEG_TIME) {
       return ph_err_set(err, PH_E_SHAPE, "only a stream over time has an input at each step");
     }
-    n->shape = (ph_shape){1, 1, s->in.cols};
+    n->shape = ph_shape_sample(1, 1, s->in.cols);
     return PH_OK;
   }
   ph_shape in[PH_IR_ARGS];
@@ -55,14 +55,12 @@ ph_status ph_ir_node_shape(const ph_ir_segment *s, ph_ir_node *n, ph_err *err) {
   return n->op->shape(n->op, in, n->attr, &n->shape, err);
 }
 
-static bool same(ph_shape a, ph_shape b) { return a.pos == b.pos && a.rows == b.rows && a.cols == b.cols; }
-
 ph_status ph_ir_segment_close(ph_ir_segment *s, ph_err *err) {
   ph_shape result = s->node[s->result].shape;
   if (ph_shape_is_param(result)) {
     return ph_err_set(err, PH_E_SHAPE, "the result of a segment must be a state, not a matrix");
   }
-  if (s->kind != PH_SEG_ONCE && !same(result, s->state)) {
+  if (s->kind != PH_SEG_ONCE && !ph_shape_equal(result, s->state)) {
     return ph_err_set(err, PH_E_SHAPE, "a stream must give back a state of width %lld, not %lld",
                       (long long)s->state.cols, (long long)result.cols);
   }
@@ -72,7 +70,7 @@ ph_status ph_ir_segment_close(ph_ir_segment *s, ph_err *err) {
     if (ph_shape_is_param(read)) {
       return ph_err_set(err, PH_E_SHAPE, "what is read at each step must be a state, not a matrix");
     }
-    s->out = (ph_shape){s->repeat, 1, read.cols};
+    s->out = ph_shape_sample(s->repeat, 1, read.cols);
   }
   return PH_OK;
 }

@@ -7,55 +7,33 @@
 
 /* ---- scratch and flop rules ---- */
 
-static int64_t scratch_square(const ph_shape *in, const ph_shape *out) {
-  (void)in;
-  return out->rows * out->cols;
+static int64_t scratch_square(const ph_call *c) { return c->out_shape.rows * c->out_shape.cols; }
+static int64_t scratch_first(const ph_call *c) { return c->in_shape[0].rows * c->in_shape[0].cols; }
+static int64_t scratch_second(const ph_call *c) { return c->in_shape[1].rows * c->in_shape[1].cols; }
+static int64_t scratch_inverse(const ph_call *c) { return PH_INV_SCRATCH(c->out_shape.rows); }
+static int64_t scratch_guard(const ph_call *c) {
+  return 3 * c->in_shape[0].rows * c->in_shape[0].rows + scratch_first(c);
 }
-static int64_t scratch_gram(const ph_shape *in, const ph_shape *out) {
-  int64_t a = in[0].rows * in[0].cols;
-  int64_t b = out->rows * out->cols;
-  return a > b ? a : b;
-}
-static int64_t scratch_guard(const ph_shape *in, const ph_shape *out) {
-  (void)out;
-  return 3 * in[0].rows * in[0].rows + in[0].rows * in[0].cols;
-}
-static int64_t scratch_inverse(const ph_shape *in, const ph_shape *out) {
-  (void)in;
-  return PH_INV_SCRATCH(out->rows);
-}
-static int64_t scratch_matmul(const ph_shape *in, const ph_shape *out) {
-  (void)out;
-  return in[1].rows * in[1].cols;
-}
-static int64_t scratch_first(const ph_shape *in, const ph_shape *out) {
-  (void)out;
-  return in[0].rows * in[0].cols;
+static int64_t scratch_gram(const ph_call *c) {
+  int64_t forward = scratch_first(c);
+  int64_t backward = scratch_square(c);
+  return forward > backward ? forward : backward;
 }
 
-static double flops_zero(const ph_shape *in, const ph_shape *out) {
-  (void)in;
-  (void)out;
+static int64_t aux_two(const ph_call *c) {
+  (void)c;
+  return 2;
+}
+
+static double flops_zero(const ph_call *c) {
+  (void)c;
   return 0;
 }
-static double flops_one(const ph_shape *in, const ph_shape *out) {
-  (void)in;
-  return (double)(out->pos ? out->pos : 1) * (double)out->rows * (double)out->cols;
-}
-static double flops_ten(const ph_shape *in, const ph_shape *out) { return 10 * flops_one(in, out); }
-static double flops_gram(const ph_shape *in, const ph_shape *out) {
-  return 2.0 * (double)out->rows * (double)out->cols * (double)in[0].cols;
-}
-static double flops_inverse(const ph_shape *in, const ph_shape *out) {
-  (void)in;
-  return 2.0 * (double)out->rows * (double)out->rows * (double)out->rows;
-}
-static double flops_matmul(const ph_shape *in, const ph_shape *out) {
-  return 2.0 * (double)in[0].rows * (double)in[0].cols * (double)out->cols;
-}
-static double flops_apply(const ph_shape *in, const ph_shape *out) {
-  return 2.0 * (double)out->pos * (double)in[0].rows * (double)in[0].cols;
-}
+static double flops_one(const ph_call *c) { return (double)c->out_shape.rows * (double)c->out_shape.cols; }
+static double flops_ten(const ph_call *c) { return 10 * flops_one(c); }
+static double flops_inverse(const ph_call *c) { return 2.0 * (double)c->out_shape.rows * flops_one(c); }
+/* Each entry of the output is a sum over the columns of the first matrix. */
+static double flops_product(const ph_call *c) { return 2.0 * (double)c->in_shape[0].cols * flops_one(c); }
 
 #define ACTIVATION(NAME, NEED, LIP, BOUND, EQ, DOC)                                                                    \
   {                                                                                                                    \
@@ -95,7 +73,7 @@ static const ph_op TABLE[] = {
      .bwd = ph_op_gram_bwd,
      .need = PH_NEED_IN0,
      .scratch = scratch_gram,
-     .flops = flops_gram,
+     .flops = flops_product,
      .flops_bwd = 1,
      .gain = PH_GAIN_MATRIX,
      .equation = "R = L L^T",
@@ -145,8 +123,8 @@ static const ph_op TABLE[] = {
      .fwd = ph_op_matmul,
      .bwd = ph_op_matmul_bwd,
      .need = PH_NEED_IN0 | PH_NEED_IN1,
-     .scratch = scratch_matmul,
-     .flops = flops_matmul,
+     .scratch = scratch_second,
+     .flops = flops_product,
      .flops_bwd = 2,
      .gain = PH_GAIN_PRODUCT,
      .equation = "M = A B",
@@ -218,7 +196,7 @@ static const ph_op TABLE[] = {
      .bwd = ph_op_apply_bwd,
      .need = PH_NEED_IN0 | PH_NEED_IN1,
      .scratch = scratch_first,
-     .flops = flops_apply,
+     .flops = flops_product,
      .flops_bwd = 2,
      .gain = PH_GAIN_MATRIX,
      .equation = "y = M x",
@@ -240,13 +218,28 @@ static const ph_op TABLE[] = {
      .fwd = ph_op_layernorm,
      .bwd = ph_op_layernorm_bwd,
      .need = PH_NEED_IN0 | PH_NEED_IN1,
-     .aux = 2,
+     .aux = aux_two,
      .flops = flops_ten,
      .flops_bwd = 2,
      .gain = PH_GAIN_NORMALIZE,
      .equation = "y = gamma (x - mean x)/sqrt(var x + eps) + beta",
      .doc = "LayerNorm over the features of each state, biased variance."},
 };
+
+static ph_shape in_call(ph_shape s, int64_t samples) {
+  s.rows = ph_shape_is_param(s) ? s.rows : s.pos * samples;
+  return s;
+}
+
+ph_call ph_op_call(int nargs, const ph_shape *in, ph_shape out, const double *attr, int64_t samples) {
+  ph_call c = {.count = 1};
+  for (int i = 0; i < nargs; i++) {
+    c.in_shape[i] = in_call(in[i], samples);
+  }
+  c.out_shape = in_call(out, samples);
+  memcpy(c.attr, attr, sizeof c.attr);
+  return c;
+}
 
 int ph_op_count(void) { return (int)(sizeof TABLE / sizeof TABLE[0]); }
 

@@ -13,14 +13,26 @@
 #include "base/tensor.h"
 #include "kernels/kern.h"
 
-enum { PH_OP_ARGS = 4, PH_OP_ATTRS = 2 };
+enum { PH_OP_ARGS = 4, PH_OP_ATTRS = 6 };
 
-/* pos = 0: a parameter matrix rows x cols (a vector is 1 x cols). pos > 0: a sample value, rows = 1, cols features. */
+/* A parameter value is a matrix rows x cols (a vector is 1 x cols), pos = wide = 0. A sample value has cols features at each of
+ * pos positions, rows = 1. Positions lie on one axis (wide = 1) or on two: as in an image, pos / wide lines of `wide` positions. */
 typedef struct ph_shape {
-  int64_t pos, rows, cols;
+  int64_t pos, wide, rows, cols;
 } ph_shape;
 
+static inline ph_shape ph_shape_param(int64_t rows, int64_t cols) { return (ph_shape){0, 0, rows, cols}; }
+static inline ph_shape ph_shape_sample(int64_t pos, int64_t wide, int64_t cols) {
+  return (ph_shape){pos, wide, 1, cols};
+}
+static inline ph_shape ph_shape_with_cols(ph_shape s, int64_t cols) {
+  s.cols = cols;
+  return s;
+}
 static inline bool ph_shape_is_param(ph_shape s) { return s.pos == 0; }
+static inline bool ph_shape_equal(ph_shape a, ph_shape b) {
+  return a.pos == b.pos && a.wide == b.wide && a.rows == b.rows && a.cols == b.cols;
+}
 
 /* One operand of a call: `count` matrices `step` elements apart (parameter values) or one tile with leading dimension ld. */
 typedef struct ph_opnd {
@@ -28,20 +40,21 @@ typedef struct ph_opnd {
   int64_t ld, step;
 } ph_opnd;
 
-/* Everything an op's kernel sees. Shapes are those of the call: rows = samples * positions for sample values. */
+/* Everything an op's kernel sees. Shapes are those of the call: of a sample value, rows = positions * samples, in the order
+ * [position][sample]; samples = rows / pos. */
 typedef struct ph_call {
   const ph_kern *k;
-  int64_t count;                 /* parameter values: matrices; else 1 */
-  ph_shape in_shape[PH_OP_ARGS]; /* rows replaced by tile rows for sample values */
+  int64_t count; /* parameter values: matrices; else 1 */
+  ph_shape in_shape[PH_OP_ARGS];
   ph_shape out_shape;
   double attr[PH_OP_ATTRS];
   ph_opnd in[PH_OP_ARGS];
   ph_opnd out;
-  ph_opnd aux;             /* what forward keeps for the adjoint besides inputs and output: op->aux elements a row */
-  ph_opnd gout;            /* backward: cotangent of the output */
+  ph_opnd aux;  /* what forward keeps for backward besides inputs and output: op->aux(...) elements a row, no gaps */
+  ph_opnd gout; /* backward: cotangent of the output */
   ph_opnd gin[PH_OP_ARGS]; /* backward: p = NULL when not wanted */
   bool acc[PH_OP_ARGS];    /* backward: add to what is there */
-  void *scratch;           /* op->scratch(...) elements */
+  void *scratch;           /* op->scratch(...) elements, whatever they hold */
 } ph_call;
 
 enum { PH_NEED_IN0 = 1, PH_NEED_IN1 = 2, PH_NEED_IN2 = 4, PH_NEED_IN3 = 8, PH_NEED_OUT = 16 };
@@ -69,9 +82,10 @@ typedef struct ph_op {
   void (*fwd)(const ph_call *c);
   void (*bwd)(const ph_call *c); /* NULL: a leaf */
   unsigned need;                 /* PH_NEED_*: what bwd reads */
-  int aux;                       /* elements forward keeps per row of a sample value for bwd */
-  int64_t (*scratch)(const ph_shape *in, const ph_shape *out); /* elements one call needs; NULL: none */
-  double (*flops)(const ph_shape *in, const ph_shape *out); /* forward; backward is counted by `flops_bwd` times this */
+  /* What a call takes, from its shapes and attributes; operands are not set. Fewer samples never take more. NULL: nothing. */
+  int64_t (*scratch)(const ph_call *c); /* elements, one room for forward and one for backward */
+  int64_t (*aux)(const ph_call *c);     /* elements a row of the output that forward keeps for backward */
+  double (*flops)(const ph_call *c);    /* forward; backward is counted by `flops_bwd` times this */
   double flops_bwd;
   ph_gain gain;
   double gain_value;   /* PH_GAIN_LIPSCHITZ: the constant */
@@ -84,11 +98,16 @@ int ph_op_count(void);
 const ph_op *ph_op_at(int i);
 const ph_op *ph_op_find(const char *name); /* NULL if there is none */
 
-/* Runs one op on tensors of one dtype (f32 or f64): parameter values are rank 1 or 2; sample values, when
- * `sample` is set for an argument, are (n, cols) with one sample a row. Same kernels as compiled code. */
+/* A call on `samples` samples, from the shapes of one: shapes, attributes and count = 1; no operands. */
+ph_call ph_op_call(int nargs, const ph_shape *in, ph_shape out, const double *attr, int64_t samples);
+
+/* Runs one op on tensors of one dtype (f32 or f64) with the kernels of compiled code. Parameter values are rank 1 or 2. Sample
+ * values (`sample` set) are (n, cols): n samples of one position; (n, pos, cols): positions on one axis; (n, H, W, cols): on two;
+ * or of rank 1: one sample of one position. The output has the form of the first sample argument whose positions it keeps.
+ * attr: PH_OP_ATTRS numbers. Errors: PH_E_ARG, PH_E_DTYPE, PH_E_SHAPE, PH_E_NOMEM. */
 ph_status ph_op_eager(const ph_op *op, int nargs, const ph_tensor *const *in, const bool *sample, const double *attr,
                       ph_tensor **out, ph_err *err) PH_MUST_CHECK;
-/* The adjoint: gin[i] for every wanted argument (gin may hold NULLs on return where an argument has no gradient). */
+/* The adjoint: gin[i] has the form of argument i, gout that of the output. */
 ph_status ph_op_eager_bwd(const ph_op *op, int nargs, const ph_tensor *const *in, const bool *sample,
                           const double *attr, const ph_tensor *gout, ph_tensor **gin, ph_err *err) PH_MUST_CHECK;
 

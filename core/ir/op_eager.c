@@ -1,113 +1,196 @@
-/* op_eager.c - one op on whole tensors: the same rows and kernels as compiled code, without a plan. */
-#include <stdlib.h>
+/* op_eager.c - one op on whole tensors: the same rows and kernels as compiled code, without a plan.
+ *
+ * Tensors hold a sample after the other, a call wants the first position of all samples, then the second (op.h): where a sample
+ * has more than one position, operands are tiles beside the tensors.
+ */
 #include <string.h>
 
 #include "base/mem.h"
 #include "ir/op_internal.h"
 
+enum { BLOCKS = 2 * PH_OP_ARGS + 4 }; /* a tile for each argument, the output and their cotangents; scratch and aux */
+
 typedef struct eager {
   ph_call call;
+  int64_t samples;
   ph_tensor *out;
-  void *scratch, *aux;
+  void *block[BLOCKS];
+  int blocks;
+  bool failed; /* out of memory */
 } eager;
 
 static ph_shape shape_of(const ph_tensor *t, bool sample) {
-  if (sample) { /* (n, cols): one position */
-    return (ph_shape){1, 1, t->rank == 2 ? t->dim[1] : t->dim[0]};
+  int64_t cols = t->rank ? t->dim[t->rank - 1] : 1;
+  if (!sample) {
+    return ph_shape_param(t->rank == 2 ? t->dim[0] : 1, cols);
   }
-  return t->rank == 2 ? (ph_shape){0, t->dim[0], t->dim[1]} : (ph_shape){0, 1, t->rank == 1 ? t->dim[0] : 1};
+  int64_t wide = t->rank == 4 ? t->dim[2] : 1;
+  return ph_shape_sample((t->rank > 2 ? t->dim[1] : 1) * wide, wide, cols);
 }
 
-static int64_t rows_in(const ph_tensor *t) { return t->rank == 2 ? t->dim[0] : 1; }
+static int64_t samples_of(const ph_tensor *t) { return t->rank > 1 ? t->dim[0] : 1; }
 
-static ph_status check(const ph_op *op, int nargs, const ph_tensor *const *in, const bool *sample, int64_t *rows,
+static ph_status check(const ph_op *op, int nargs, const ph_tensor *const *in, const bool *sample, int64_t *samples,
                        ph_err *err) {
   if (nargs != op->nargs || !op->fwd) {
     return ph_err_set(err, PH_E_ARG, "%s: takes %d arguments, got %d", op->name, op->nargs, nargs);
   }
-  *rows = -1;
+  *samples = -1;
   for (int i = 0; i < nargs; i++) {
-    if (in[i]->rank > 2 || (in[i]->dtype != PH_F32 && in[i]->dtype != PH_F64) || in[i]->dtype != in[0]->dtype) {
+    int most = sample[i] ? 4 : 2;
+    if (in[i]->rank > most || (in[i]->dtype != PH_F32 && in[i]->dtype != PH_F64) || in[i]->dtype != in[0]->dtype) {
       return ph_err_set(err, PH_E_DTYPE,
-                        "%s: argument %d must be an f32 or f64 tensor of rank at most 2 like the others", op->name,
-                        i + 1);
+                        "%s: argument %d must be an f32 or f64 tensor like the others, of rank at most %d", op->name,
+                        i + 1, most);
     }
-    if (sample[i] && *rows >= 0 && *rows != rows_in(in[i])) {
-      return ph_err_set(err, PH_E_SHAPE, "%s: %lld samples do not fit %lld", op->name, (long long)*rows,
-                        (long long)rows_in(in[i]));
+    if (sample[i] && ph_shape_is_param(shape_of(in[i], true))) {
+      return ph_err_set(err, PH_E_SHAPE, "%s: argument %d has no positions", op->name, i + 1);
     }
-    *rows = sample[i] ? rows_in(in[i]) : *rows;
+    if (sample[i] && *samples >= 0 && *samples != samples_of(in[i])) {
+      return ph_err_set(err, PH_E_SHAPE, "%s: %lld samples do not fit %lld", op->name, (long long)*samples,
+                        (long long)samples_of(in[i]));
+    }
+    *samples = sample[i] ? samples_of(in[i]) : *samples;
   }
+  *samples = *samples < 0 ? 1 : *samples;
   return PH_OK;
 }
 
-static ph_status new_output(eager *e, const ph_op *op, const ph_tensor *const *in, ph_shape out, int64_t rows,
-                            ph_err *err) {
-  int64_t dim[2] = {ph_shape_is_param(out) ? out.rows : rows, out.cols};
-  bool vector = true; /* rank-1 arguments give a rank-1 result where the shape allows it */
-  for (int i = 0; i < op->nargs; i++) {
-    if (in[i]->rank == 2 && !(ph_shape_is_param(shape_of(in[i], false)) && strcmp(op->name, "apply") == 0 && i == 0)) {
-      vector = false;
-    }
+/* ---- the output's form ---- */
+
+static int param_form(ph_shape out, int nargs, const ph_tensor *const *in, int64_t dim[PH_RANK_MAX]) {
+  bool vector = out.rows == 1 && nargs > 0; /* vectors give a vector where the shape allows it */
+  for (int i = 0; i < nargs; i++) {
+    vector &= in[i]->rank < 2;
   }
-  if (vector && dim[0] == 1) {
-    return ph_tensor_new(&e->out, in[0]->dtype, 1, &dim[1], err);
-  }
-  return ph_tensor_new(&e->out, in[0]->dtype, 2, dim, err);
+  dim[0] = vector ? out.cols : out.rows;
+  dim[1] = out.cols;
+  return vector ? 1 : 2;
 }
 
-static ph_opnd operand(const ph_tensor *t, ph_shape s) { return (ph_opnd){t->data, s.cols, 0}; }
+static int sample_form(ph_shape out, int64_t samples, int nargs, const ph_tensor *const *in, const bool *sample,
+                       int64_t dim[PH_RANK_MAX]) {
+  for (int i = 0; i < nargs; i++) {
+    ph_shape s = shape_of(in[i], sample[i]);
+    if (sample[i] && in[i]->rank > 0 && s.pos == out.pos && s.wide == out.wide) {
+      memcpy(dim, in[i]->dim, sizeof in[i]->dim);
+      dim[in[i]->rank - 1] = out.cols;
+      return in[i]->rank;
+    }
+  }
+  int rank = 0;
+  dim[rank++] = samples;
+  if (out.pos > 1) {
+    dim[rank++] = out.pos / out.wide;
+  }
+  if (out.wide > 1) {
+    dim[rank++] = out.wide;
+  }
+  dim[rank++] = out.cols;
+  return rank;
+}
 
+/* ---- operands ---- */
+
+static void *take(eager *e, int64_t elements) {
+  void *p = ph_mem_new((size_t)elements, ph_dtype_size(e->call.k->dtype));
+  e->failed |= !p;
+  e->block[e->blocks++] = p;
+  return p;
+}
+
+static bool needs_tile(ph_shape s) { return s.pos > 1; }
+
+static ph_opnd operand(eager *e, const ph_tensor *t, ph_shape s) {
+  return (ph_opnd){needs_tile(s) ? take(e, s.rows * s.cols) : t->data, s.cols, 0};
+}
+
+/* to (b, a) = the transpose of from (a, b), of blocks of `bytes`. */
+static void turn(int64_t a, int64_t b, size_t bytes, const char *from, char *to) {
+  for (int64_t i = 0; i < a; i++) {
+    for (int64_t j = 0; j < b; j++) {
+      memcpy(to + (size_t)(j * a + i) * bytes, from + (size_t)(i * b + j) * bytes, bytes);
+    }
+  }
+}
+
+static void load(const eager *e, const ph_opnd *o, const ph_tensor *t, ph_shape s) {
+  if (needs_tile(s)) {
+    turn(e->samples, s.pos, (size_t)s.cols * ph_dtype_size(t->dtype), t->data, o->p);
+  }
+}
+
+static void store(const eager *e, const ph_opnd *o, const ph_tensor *t, ph_shape s) {
+  if (needs_tile(s)) {
+    turn(s.pos, e->samples, (size_t)s.cols * ph_dtype_size(t->dtype), o->p, t->data);
+  }
+}
+
+/* ---- running ---- */
+
+static ph_status no_memory(const ph_op *op, ph_err *err) {
+  return ph_err_set(err, PH_E_NOMEM, "%s: out of memory", op->name);
+}
+
+/* Shapes, output and everything forward touches. */
 static ph_status prepare(eager *e, const ph_op *op, int nargs, const ph_tensor *const *in, const bool *sample,
                          const double *attr, ph_err *err) {
-  int64_t rows = 0;
-  ph_status st = check(op, nargs, in, sample, &rows, err);
-  if (st) {
-    return st;
-  }
-  ph_call *c = &e->call;
   ph_shape shape[PH_OP_ARGS];
-  for (int i = 0; i < nargs; i++) {
+  ph_shape out;
+  int64_t dim[PH_RANK_MAX];
+  ph_status st = check(op, nargs, in, sample, &e->samples, err);
+  for (int i = 0; !st && i < nargs; i++) {
     shape[i] = shape_of(in[i], sample[i]);
   }
-  st = op->shape(op, shape, attr, &c->out_shape, err);
-  st = st ? st : new_output(e, op, in, c->out_shape, rows, err);
+  st = st ? st : op->shape(op, shape, attr, &out, err);
   if (st) {
     return st;
   }
-  c->k = ph_kern_get(in[0]->dtype);
-  c->count = 1;
-  memcpy(c->attr, attr, sizeof c->attr);
-  size_t size = ph_dtype_size(in[0]->dtype);
-  int64_t need = op->scratch ? op->scratch(shape, &c->out_shape) : 0;
-  e->scratch = ph_mem_new((size_t)need, size);
-  e->aux = ph_mem_new((size_t)(op->aux * (rows > 0 ? rows : 1)), size);
-  if (!e->scratch || !e->aux) {
-    return ph_err_set(err, PH_E_NOMEM, "%s: out of memory", op->name);
+  int rank =
+      ph_shape_is_param(out) ? param_form(out, nargs, in, dim) : sample_form(out, e->samples, nargs, in, sample, dim);
+  ph_dtype dtype = nargs ? in[0]->dtype : PH_F64;
+  st = ph_tensor_new(&e->out, dtype, rank, dim, err);
+  if (st) {
+    return st;
   }
-  c->scratch = e->scratch;
-  c->aux = (ph_opnd){e->aux, op->aux, 0};
+  e->call = ph_op_call(nargs, shape, out, attr, e->samples);
+  ph_call *c = &e->call;
+  c->k = ph_kern_get(dtype);
+  int64_t aux = op->aux ? op->aux(c) : 0;
+  c->scratch = take(e, op->scratch ? op->scratch(c) : 0);
+  c->aux = (ph_opnd){take(e, aux * c->out_shape.rows), aux, 0};
+  c->out = operand(e, e->out, c->out_shape);
   for (int i = 0; i < nargs; i++) {
-    c->in_shape[i] = shape[i];
-    c->in_shape[i].rows = sample[i] ? rows : shape[i].rows;
-    c->in[i] = operand(in[i], shape[i]);
+    c->in[i] = operand(e, in[i], c->in_shape[i]);
   }
-  c->out_shape.rows = ph_shape_is_param(c->out_shape) ? c->out_shape.rows : rows;
-  c->out = operand(e->out, c->out_shape);
-  op->fwd(c);
+  return e->failed ? no_memory(op, err) : PH_OK;
+}
+
+static ph_status forward(eager *e, const ph_op *op, int nargs, const ph_tensor *const *in, const bool *sample,
+                         const double *attr, ph_err *err) {
+  ph_status st = prepare(e, op, nargs, in, sample, attr, err);
+  if (st) {
+    return st;
+  }
+  for (int i = 0; i < nargs; i++) {
+    load(e, &e->call.in[i], in[i], e->call.in_shape[i]);
+  }
+  op->fwd(&e->call);
+  store(e, &e->call.out, e->out, e->call.out_shape);
   return PH_OK;
 }
 
 static void release(eager *e) {
   ph_tensor_free(e->out);
-  ph_mem_free(e->scratch);
-  ph_mem_free(e->aux);
+  for (int i = 0; i < e->blocks; i++) {
+    ph_mem_free(e->block[i]);
+  }
 }
 
 ph_status ph_op_eager(const ph_op *op, int nargs, const ph_tensor *const *in, const bool *sample, const double *attr,
                       ph_tensor **out, ph_err *err) {
   eager e = {0};
-  ph_status st = prepare(&e, op, nargs, in, sample, attr, err);
+  ph_status st = forward(&e, op, nargs, in, sample, attr, err);
   if (!st) {
     *out = e.out;
     e.out = NULL;
@@ -116,23 +199,37 @@ ph_status ph_op_eager(const ph_op *op, int nargs, const ph_tensor *const *in, co
   return st;
 }
 
+/* g: new tensors for the cotangents of the arguments. */
+static ph_status backward(eager *e, const ph_op *op, int nargs, const ph_tensor *gout, ph_tensor **g, ph_err *err) {
+  ph_call *c = &e->call;
+  if (gout->dtype != e->out->dtype || ph_tensor_count(gout) != ph_tensor_count(e->out)) {
+    return ph_err_set(err, PH_E_SHAPE, "%s: the cotangent does not have the shape of the output", op->name);
+  }
+  c->gout = operand(e, gout, c->out_shape);
+  for (int i = 0; i < nargs; i++) {
+    c->gin[i] = operand(e, g[i], c->in_shape[i]);
+  }
+  if (e->failed) {
+    return no_memory(op, err);
+  }
+  load(e, &c->gout, gout, c->out_shape);
+  op->bwd(c);
+  for (int i = 0; i < nargs; i++) {
+    store(e, &c->gin[i], g[i], c->in_shape[i]);
+  }
+  return PH_OK;
+}
+
 ph_status ph_op_eager_bwd(const ph_op *op, int nargs, const ph_tensor *const *in, const bool *sample,
                           const double *attr, const ph_tensor *gout, ph_tensor **gin, ph_err *err) {
   eager e = {0};
   ph_tensor *g[PH_OP_ARGS] = {0};
-  ph_status st = prepare(&e, op, nargs, in, sample, attr, err);
-  if (!st && (gout->dtype != e.out->dtype || ph_tensor_count(gout) != ph_tensor_count(e.out))) {
-    st = ph_err_set(err, PH_E_SHAPE, "%s: the cotangent does not have the shape of the output", op->name);
-  }
+  ph_status st = forward(&e, op, nargs, in, sample, attr, err);
   for (int i = 0; !st && i < nargs; i++) {
     st = ph_tensor_new(&g[i], in[i]->dtype, in[i]->rank, in[i]->dim, err);
-    if (!st) {
-      e.call.gin[i] = operand(g[i], e.call.in_shape[i]);
-    }
   }
+  st = st ? st : backward(&e, op, nargs, gout, g, err);
   if (!st) {
-    e.call.gout = operand(gout, e.call.out_shape);
-    op->bwd(&e.call);
     memcpy(gin, g, (size_t)nargs * sizeof *gin);
     memset(g, 0, sizeof g);
   }

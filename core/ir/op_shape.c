@@ -2,17 +2,19 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "ir/op_internal.h"
 
 static const char *shape_text(ph_shape s, char *buf, size_t size) {
-  if (s.pos == 0) {
+  if (ph_shape_is_param(s)) {
     snprintf(buf, size, "matrix (%" PRId64 ", %" PRId64 ")", s.rows, s.cols);
   } else if (s.pos == 1) {
     snprintf(buf, size, "state of width %" PRId64, s.cols);
-  } else {
+  } else if (s.wide == 1) {
     snprintf(buf, size, "states of %" PRId64 " positions and width %" PRId64, s.pos, s.cols);
+  } else {
+    snprintf(buf, size, "states of %" PRId64 " x %" PRId64 " positions and width %" PRId64, s.pos / s.wide, s.wide,
+             s.cols);
   }
   return buf;
 }
@@ -51,7 +53,7 @@ ph_status ph_shape_gram(const ph_op *op, const ph_shape *in, const double *attr,
   if (!ph_shape_is_param(in[0])) {
     return want(op, 0, "a matrix", in[0], err);
   }
-  *out = (ph_shape){0, in[0].rows, in[0].rows};
+  *out = ph_shape_param(in[0].rows, in[0].rows);
   return PH_OK;
 }
 
@@ -91,7 +93,7 @@ ph_status ph_shape_matmul(const ph_op *op, const ph_shape *in, const double *att
   if (in[0].cols != in[1].rows) {
     return mismatch(op, in[0], in[1], err);
   }
-  *out = (ph_shape){0, in[0].rows, in[1].cols};
+  *out = ph_shape_param(in[0].rows, in[1].cols);
   return PH_OK;
 }
 
@@ -100,7 +102,7 @@ ph_status ph_shape_transpose(const ph_op *op, const ph_shape *in, const double *
   if (!ph_shape_is_param(in[0])) {
     return want(op, 0, "a matrix", in[0], err);
   }
-  *out = (ph_shape){0, in[0].cols, in[0].rows};
+  *out = ph_shape_param(in[0].cols, in[0].rows);
   return PH_OK;
 }
 
@@ -114,7 +116,7 @@ ph_status ph_shape_same(const ph_op *op, const ph_shape *in, const double *attr,
 
 ph_status ph_shape_pair(const ph_op *op, const ph_shape *in, const double *attr, ph_shape *out, ph_err *err) {
   (void)attr;
-  if (memcmp(&in[0], &in[1], sizeof in[0]) != 0) {
+  if (!ph_shape_equal(in[0], in[1])) {
     return mismatch(op, in[0], in[1], err);
   }
   *out = in[0];
@@ -132,7 +134,7 @@ ph_status ph_shape_apply(const ph_op *op, const ph_shape *in, const double *attr
   if (in[0].cols != in[1].cols) {
     return mismatch(op, in[0], in[1], err);
   }
-  *out = (ph_shape){in[1].pos, 1, in[0].rows};
+  *out = ph_shape_with_cols(in[1], in[0].rows);
   return PH_OK;
 }
 

@@ -86,7 +86,7 @@ static ph_status parse_head(parser *p) {
   }
   st = next(p);
   ph_shape *in = &p->ir->input;
-  in->rows = 1;
+  in->rows = in->wide = 1;
   if (st || p->words != 3 || !is(p, "input") || !integer(p->word[1], 1, 1 << 20, &in->pos) ||
       !integer(p->word[2], 1, 1 << 24, &in->cols)) {
     return st ? st : bad(p, "expected 'input POSITIONS FEATURES'");

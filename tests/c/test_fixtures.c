@@ -112,7 +112,7 @@ static void test_layer(void **state) {
     snprintf(group, sizeof group, "/d%03d", width[i]);
     trial t = {r, group, 1e-12, 1e-15};
     double h[2] = {attr(r, group, "h"), 0};
-    double none[2] = {0};
+    double none[PH_OP_ATTRS] = {0};
     check_op(&t, "skew", "A", NULL, none, "S", NULL, NULL, NULL);
     check_op(&t, "gram", "L", NULL, none, "R", NULL, NULL, NULL);
     check_op(&t, "cayley", "S", NULL, none, "C", "GC", "gS", NULL);
@@ -132,7 +132,7 @@ static void test_edge(void **state) {
   for (int i = 0; i < PH_COUNT(name); i++) {
     trial t = {r, name[i], 0, attr(r, name[i], "atol")};
     double h[2] = {attr(r, name[i], "h"), 0};
-    double none[2] = {0};
+    double none[PH_OP_ATTRS] = {0};
     check_op(&t, "cayley", "S", NULL, none, "C", NULL, NULL, NULL);
     check_op(&t, "damping", "R", NULL, h, "Lam", NULL, NULL, NULL);
     check_op(&t, "matmul", "Lam", "C", none, "M", NULL, NULL, NULL);

@@ -123,6 +123,44 @@ static void test_adjoints(void **state) {
   }
 }
 
+/* Positions on one axis, on two, and as samples of their own: a map on features gives the same bits, each in its form. */
+static void test_positions(void **state) {
+  (void)state;
+  enum { D = 5 };
+  static const int64_t form[][PH_RANK_MAX] = {{12, D}, {3, 4, D}, {3, 2, 2, D}};
+  const ph_op *op = ph_op_find("layernorm");
+  const double attr[PH_OP_ATTRS] = {1e-3};
+  const bool sample[3] = {true, false, false};
+  ph_tensor *first[2] = {0};
+  for (int f = 0; f < PH_COUNT(form); f++) {
+    ph_err err;
+    ph_tensor *x = NULL;
+    ph_tensor *vector[2] = {random_tensor("gamma", 1, D, 1, 1), random_tensor("beta", 1, D, 1, 1)};
+    ph_tensor *out[2] = {0};
+    ph_tensor *gin[3] = {0};
+    ph_ok(ph_tensor_new(&x, PH_F64, f + 2, form[f], &err));
+    ph_rng_fill_normal(ph_rng_of(7, "x"), 0, 1, x);
+    const ph_tensor *arg[3] = {x, vector[0], vector[1]};
+    ph_ok(ph_op_eager(op, 3, arg, sample, attr, &out[0], &err));
+    ph_ok(ph_op_eager_bwd(op, 3, arg, sample, attr, x, gin, &err));
+    out[1] = gin[0];
+    for (int i = 0; i < 2; i++) {
+      assert_true(ph_tensor_same_shape(x, out[i]));
+      first[i] = f == 0 ? out[i] : first[i];
+      assert_memory_equal(first[i]->data, out[i]->data, ph_tensor_bytes(out[i]));
+      if (f > 0) {
+        ph_tensor_free(out[i]);
+      }
+      ph_tensor_free(vector[i]);
+    }
+    ph_tensor_free(gin[1]);
+    ph_tensor_free(gin[2]);
+    ph_tensor_free(x);
+  }
+  ph_tensor_free(first[0]);
+  ph_tensor_free(first[1]);
+}
+
 /* All L = 0.3 I and all L = 0: a repeated top eigenvalue and none; gradients are finite and right (case P17). */
 static void test_coinciding_eigenvalues(void **state) {
   (void)state;
@@ -166,7 +204,7 @@ static void test_cayley_orthogonal(void **state) {
         ph_tensor *S = NULL;
         ph_tensor *C = NULL;
         bool sample[1] = {false};
-        double none[2] = {0};
+        double none[PH_OP_ATTRS] = {0};
         ph_tensor *T = NULL;
         ph_ok(ph_tensor_cast(&T, A, f32 ? PH_F32 : PH_F64, &err));
         ph_ok(ph_op_eager(ph_op_find("skew"), 1, (const ph_tensor *const *)&T, sample, none, &S, &err));
@@ -214,7 +252,7 @@ static void test_refusals(void **state) {
   ph_tensor *b = random_tensor("b", 2, 3, 4, 1);
   const ph_tensor *arg[2] = {a, b};
   bool sample[2] = {false, false};
-  double attr[2] = {1, 1};
+  double attr[PH_OP_ATTRS] = {1, 1};
   ph_tensor *out = NULL;
   ph_fails(PH_E_SHAPE, "matmul: a matrix (3, 4) does not fit a matrix (3, 4)",
            ph_op_eager(ph_op_find("matmul"), 2, arg, sample, attr, &out, &err), err);
@@ -232,7 +270,7 @@ static ph_status eager_once(const ph_tensor *const *arg) {
   ph_tensor *out = NULL;
   ph_err err;
   bool sample[1] = {false};
-  double attr[2] = {1, 1};
+  double attr[PH_OP_ATTRS] = {1, 1};
   ph_status st = ph_op_eager(ph_op_find("guard"), 1, arg, sample, attr, &out, &err);
   if (!st) {
     ph_tensor_free(out);
@@ -249,8 +287,9 @@ static void test_short_memory(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {PH_TEST(test_adjoints),          PH_TEST(test_coinciding_eigenvalues),
-                                     PH_TEST(test_cayley_orthogonal), PH_TEST(test_documented),
-                                     PH_TEST(test_refusals),          PH_TEST(test_short_memory)};
+  const struct CMUnitTest tests[] = {
+      PH_TEST(test_adjoints),          PH_TEST(test_positions),  PH_TEST(test_coinciding_eigenvalues),
+      PH_TEST(test_cayley_orthogonal), PH_TEST(test_documented), PH_TEST(test_refusals),
+      PH_TEST(test_short_memory)};
   return cmocka_run_group_tests_name("op", tests, NULL, NULL);
 }
