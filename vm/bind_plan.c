@@ -183,20 +183,28 @@ static int l_plan_params(lua_State *L) {
   return 2;
 }
 
+/* Parameter by name at argument 2. */
+static int find_param(lua_State *L, const ph_plan *plan) {
+  const char *name = luaL_checkstring(L, 2);
+  for (int i = 0; i < ph_plan_param_count(plan); i++) {
+    if (strcmp(ph_plan_param_name(plan, i), name) == 0) {
+      return i;
+    }
+  }
+  return ph_fail(L, "this model has no parameter '%s'", name);
+}
+
 /* Parameter by name at argument 2, slot at argument 3. */
 static int check_param(lua_State *L, const ph_plan *plan, ph_slot *slot) {
   static const char *const slots[] = {"value", "moment1", "moment2", "grad", NULL};
-  const char *name = luaL_checkstring(L, 2), *wanted = luaL_optstring(L, 3, "value");
+  const char *wanted = luaL_optstring(L, 3, "value");
   int s = 0;
   while (slots[s] && strcmp(slots[s], wanted))
     s++;
   if (!slots[s])
     ph_fail(L, "no slot is called '%s' (value moment1 moment2 grad)", wanted);
   *slot = (ph_slot)s;
-  for (int i = 0; i < ph_plan_param_count(plan); i++)
-    if (!strcmp(ph_plan_param_name(plan, i), name))
-      return i;
-  return ph_fail(L, "this model has no parameter '%s'", name);
+  return find_param(L, plan);
 }
 
 static int l_plan_get(lua_State *L) {
@@ -217,6 +225,18 @@ static int l_plan_set(lua_State *L) {
   ph_err err;
   if (ph_plan_set(plan, i, slot, ph_check_tensor(L, 4), &err))
     return ph_raise(L, &err);
+  return 0;
+}
+
+/* plan:rates(name, lr, weight_decay, frozen): nil weight_decay is the optimizer's. */
+static int l_plan_rates(lua_State *L) {
+  ph_plan *plan = ph_check_plan(L)->plan;
+  int i = find_param(L, plan);
+  ph_rates r = {luaL_checknumber(L, 3), luaL_optnumber(L, 4, NAN), lua_toboolean(L, 5)};
+  if (!(r.lr >= 0) || !isfinite(r.lr)) {
+    ph_fail(L, "rates: the factor of %s must be finite and at least 0, got %f", lua_tostring(L, 2), r.lr);
+  }
+  ph_plan_set_rates(plan, i, &r);
   return 0;
 }
 
@@ -305,10 +325,19 @@ static int l_plan_times(lua_State *L) {
   return 2;
 }
 
-static const luaL_Reg methods[] = {
-    {"init", l_plan_init},   {"refresh", l_plan_refresh},   {"params", l_plan_params}, {"get", l_plan_get},
-    {"set", l_plan_set},     {"steps", l_plan_steps},       {"cost", l_plan_cost},     {"describe", l_plan_describe},
-    {"value", l_plan_value}, {"segments", l_plan_segments}, {"times", l_plan_times},   {NULL, NULL}};
+static const luaL_Reg methods[] = {{"init", l_plan_init},
+                                   {"refresh", l_plan_refresh},
+                                   {"params", l_plan_params},
+                                   {"get", l_plan_get},
+                                   {"set", l_plan_set},
+                                   {"steps", l_plan_steps},
+                                   {"rates", l_plan_rates},
+                                   {"cost", l_plan_cost},
+                                   {"describe", l_plan_describe},
+                                   {"value", l_plan_value},
+                                   {"segments", l_plan_segments},
+                                   {"times", l_plan_times},
+                                   {NULL, NULL}};
 
 const luaL_Reg ph_plan_functions[] = {{"plan", l_plan}, {"data", l_data}, {NULL, NULL}};
 

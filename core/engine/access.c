@@ -9,6 +9,7 @@ int ph_plan_param_count(const ph_plan *p) { return p->nparams; }
 const char *ph_plan_param_name(const ph_plan *p, int i) { return p->param[i].name; }
 int64_t ph_plan_steps(const ph_plan *p) { return p->steps; }
 void ph_plan_set_steps(ph_plan *p, int64_t steps) { p->steps = steps; }
+void ph_plan_set_rates(ph_plan *p, int i, const ph_rates *rates) { p->param[i].rates = *rates; }
 int ph_plan_segments(const ph_plan *p) { return p->nparts; }
 int64_t ph_plan_repeat(const ph_plan *p, int s) { return p->ir->segment[s].repeat; }
 

@@ -105,9 +105,9 @@ static void optimize_one(ph_plan *p, ph_param *q, int64_t layer, char *g) {
     p->k->axpby(1, n, p->update.shrink, g, n, 0.0, NULL, 0, g, n);
   }
   if (o->kind == PH_OPTIM_ADAM) {
-    p->k->adam(n, value, g, m1, ph_at(p, q->moment2, layer * n), &p->adam);
+    p->k->adam(n, value, g, m1, ph_at(p, q->moment2, layer * n), &q->adam);
   } else {
-    p->k->sgd(n, value, g, m1, o->lr, o->momentum, o->weight_decay);
+    p->k->sgd(n, value, g, m1, q->adam.lr, o->momentum, q->adam.weight_decay);
   }
 }
 
@@ -119,7 +119,8 @@ static void optimize(const chunk *c) {
     if (p->update.store_grad) {
       store(c, q, cot);
     }
-    for (int64_t l = 0; p->update.optim && cot->space != PH_PS_NONE && l < c->count; l++) {
+    bool moves = p->update.optim && !q->rates.frozen;
+    for (int64_t l = 0; moves && cot->space != PH_PS_NONE && l < c->count; l++) {
       char *g = p->update.from_store ? ph_at(p, q->grad, (c->first + l) * q->rows * q->cols)
                                      : ph_at(p, locate(c, cot), l * cot->step);
       optimize_one(p, q, c->first + l, g);

@@ -1,6 +1,7 @@
 /* plan.c - making a plan: parse, split into parts, choose groups, tile and chunks, take memory. */
 #include "engine/plan.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "base/mem.h"
@@ -93,7 +94,12 @@ static ph_status make_params(ph_plan *p, ph_err *err) {
     for (int i = 0; i < p->ir->segment[s].nparams; i++) {
       const ph_ir_param *from = &p->ir->segment[s].param[i];
       ph_param *q = &p->param[p->nparams++];
-      *q = (ph_param){.part = s, .leaf = i, .rows = from->rows, .cols = from->cols, .layers = p->part[s].layers};
+      *q = (ph_param){.part = s,
+                      .leaf = i,
+                      .rows = from->rows,
+                      .cols = from->cols,
+                      .layers = p->part[s].layers,
+                      .rates = {1.0, NAN, false}};
       snprintf(q->name, sizeof q->name, "s%d.%s", s + 1, from->name);
     }
   }

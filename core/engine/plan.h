@@ -39,6 +39,13 @@ typedef struct ph_optim {
   double clip; /* > 0: scale the gradient so that its global norm is at most this; 0: off (the default) */
 } ph_optim;
 
+/* How the optimizer treats one parameter: lr times `lr`, its own weight decay, or not at all. */
+typedef struct ph_rates {
+  double lr;           /* factor on the learning rate, >= 0; 1 as made */
+  double weight_decay; /* instead of the optimizer's; NaN as made: the optimizer's */
+  bool frozen;         /* keeps its value; its gradient counts neither in the step nor in the norm that clip looks at */
+} ph_rates;
+
 typedef struct ph_result {
   double loss;                   /* mean over the samples given */
   int64_t hits;                  /* samples whose label is the first largest logit (classification) */
@@ -64,6 +71,8 @@ typedef enum ph_slot { PH_SLOT_VALUE, PH_SLOT_MOMENT1, PH_SLOT_MOMENT2, PH_SLOT_
 ph_status ph_plan_get(const ph_plan *plan, int i, ph_slot slot, ph_tensor **out, ph_err *err) PH_MUST_CHECK;
 /* Errors: PH_E_SHAPE, PH_E_DTYPE, PH_E_NONFINITE. Call ph_plan_refresh after the last one. */
 ph_status ph_plan_set(ph_plan *plan, int i, ph_slot slot, const ph_tensor *t, ph_err *err) PH_MUST_CHECK;
+/* Rates of parameter i from the next step on; part of the protocol, not of a checkpoint. */
+void ph_plan_set_rates(ph_plan *plan, int i, const ph_rates *rates);
 /* Runs the parameter phase and packs the weights. */
 void ph_plan_refresh(ph_plan *plan);
 /* Optimizer steps taken (Adam's t); part of a checkpoint. */

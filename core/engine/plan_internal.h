@@ -25,6 +25,8 @@ typedef struct ph_param {
   int part, leaf;
   int64_t rows, cols, layers;
   char *value, *moment1, *moment2, *grad; /* (layers, rows, cols) each */
+  ph_rates rates;
+  ph_adam adam; /* constants of the step being taken, with these rates */
 } ph_param;
 
 /* One worker's memory. Tapes and sequences exist once per segment because backward needs them all. */
@@ -96,7 +98,6 @@ struct ph_plan {
   int nunits;
   ph_unit *unit;
   int64_t steps;
-  ph_adam adam;
   ph_job job;
   ph_update update;
   volatile int stopped;

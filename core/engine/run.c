@@ -264,20 +264,29 @@ static double stored_norm(const ph_plan *p) {
   double sum = 0;
   for (int i = 0; i < p->nparams; i++) {
     const ph_param *q = &p->param[i];
+    if (q->rates.frozen) {
+      continue;
+    }
     sum += p->k->sumsq(q->layers * q->rows * q->cols, q->grad);
   }
   return sqrt(sum);
 }
 
-static void prepare_adam(ph_plan *p, const ph_optim *o) {
+/* The step's constants of every parameter, with the rates of its own. */
+static void prepare_rates(ph_plan *p, const ph_optim *o) {
   double t = (double)(p->steps + 1);
-  p->adam = (ph_adam){.lr = o->lr,
-                      .beta1 = o->beta1,
-                      .beta2 = o->beta2,
-                      .eps = o->eps,
-                      .weight_decay = o->weight_decay,
-                      .c1 = 1.0 / (1.0 - pow(o->beta1, t)),
-                      .c2 = 1.0 / (1.0 - pow(o->beta2, t))};
+  double c1 = 1.0 / (1.0 - pow(o->beta1, t));
+  double c2 = 1.0 / (1.0 - pow(o->beta2, t));
+  for (int i = 0; i < p->nparams; i++) {
+    const ph_rates *r = &p->param[i].rates;
+    p->param[i].adam = (ph_adam){.lr = o->lr * r->lr,
+                                 .beta1 = o->beta1,
+                                 .beta2 = o->beta2,
+                                 .eps = o->eps,
+                                 .weight_decay = isnan(r->weight_decay) ? o->weight_decay : r->weight_decay,
+                                 .c1 = c1,
+                                 .c2 = c2};
+  }
 }
 
 ph_status ph_plan_step(ph_plan *p, const ph_data *data, const int32_t *idx, int64_t n, const ph_optim *o,
@@ -290,7 +299,7 @@ ph_status ph_plan_step(ph_plan *p, const ph_data *data, const int32_t *idx, int6
   if (st || !res->finite) {
     return st;
   }
-  prepare_adam(p, o);
+  prepare_rates(p, o);
   ph_update u = {.optim = o, .groups = groups_of(p, n), .have_grad = true, .shrink = 1.0, .forward = true};
   if (o->clip > 0) {
     layers(p, (ph_update){.groups = u.groups, .have_grad = true, .store_grad = true, .shrink = 1.0});

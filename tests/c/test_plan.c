@@ -436,6 +436,52 @@ static void test_clip(void **state) {
   set_drop(&s);
 }
 
+/* How far parameter i of the model moves in one step with these rates. */
+static double moved(int i, const ph_rates *rates, const ph_optim *o, ph_result *res) {
+  set s;
+  int32_t label[64];
+  labelled(&s, label, 64);
+  ph_plan *p = plan_of(PH, NULL);
+  ph_err err;
+  ph_tensor *before = NULL;
+  ph_tensor *after = NULL;
+  ph_plan_set_rates(p, i, rates);
+  ph_ok(ph_plan_get(p, i, PH_SLOT_VALUE, &before, &err));
+  ph_ok(ph_plan_step(p, &s.data, s.idx, 64, o, res, &err));
+  ph_ok(ph_plan_get(p, i, PH_SLOT_VALUE, &after, &err));
+  double sum = 0;
+  for (int64_t k = 0; k < ph_tensor_count(after); k++) {
+    sum += pow(ph_tensor_get(after, k) - ph_tensor_get(before, k), 2);
+  }
+  ph_tensor_free(before);
+  ph_tensor_free(after);
+  ph_plan_free(p);
+  set_drop(&s);
+  return sqrt(sum);
+}
+
+/* A factor scales a parameter's step, a frozen one stays to the bit and leaves the clipped norm, decay is its own. */
+static void test_rates(void **state) {
+  (void)state;
+  ph_result all;
+  ph_result one;
+  ph_optim sgd = {.kind = PH_OPTIM_SGD, .lr = 0.5, .clip = 1e6};
+  double full = moved(0, &(ph_rates){1, NAN, false}, &sgd, &all);
+  assert_true(full > 0);
+  double tenth = moved(0, &(ph_rates){0.1, NAN, false}, &sgd, &one);
+  assert_true(fabs(tenth - 0.1 * full) < 1e-4 * full); /* float32: values near 0.1 move by about 1e-3 */
+  assert_true(one.grad_norm == all.grad_norm);
+  assert_true(moved(0, &(ph_rates){1, NAN, true}, &sgd, &one) == 0.0);
+  assert_true(one.grad_norm < all.grad_norm);
+  double adam = moved(0, &(ph_rates){1, NAN, false}, &ADAM, &one);
+  double decayed = moved(0, &(ph_rates){1, 10, false}, &ADAM, &one);
+  assert_true(decayed > 1.01 * adam);
+  ph_optim heavy = ADAM;
+  heavy.weight_decay = 10;
+  assert_true(moved(0, &(ph_rates){1, NAN, false}, &heavy, &one) == decayed);
+  assert_true(moved(0, &(ph_rates){1, 0, false}, &heavy, &one) == adam);
+}
+
 static void test_learns(void **state) {
   (void)state;
   set s;
@@ -622,6 +668,6 @@ int main(void) {
       PH_TEST(test_random_depth), PH_TEST(test_random_time), PH_TEST(test_random_chunks), PH_TEST(test_random_probed),
       PH_TEST(test_same_bits),    PH_TEST(test_clip),        PH_TEST(test_learns),        PH_TEST(test_no_allocation),
       PH_TEST(test_diverged),     PH_TEST(test_interrupt),   PH_TEST(test_refusals),      PH_TEST(test_probe),
-      PH_TEST(test_short_memory), PH_TEST(test_described)};
+      PH_TEST(test_short_memory), PH_TEST(test_described),   PH_TEST(test_rates)};
   return cmocka_run_group_tests_name("plan", tests, NULL, NULL);
 }
