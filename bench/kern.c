@@ -135,7 +135,6 @@ static void bench_inverse(const ph_kern *k, double pk) {
 
 static void bench_elements(const ph_kern *k) {
   enum { N = 64 * 64 };
-  static const char *const names[PH_ACT_COUNT] = {"tanh", "relu", "gelu", "sigmoid", "softplus", "silu"};
   void *x = filled(k->dtype, N), *y = filled(k->dtype, N), *g = filled(k->dtype, N), *o = filled(k->dtype, N);
   const ph_adam adam = {.lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .c1 = 1, .c2 = 1};
   double s, b, stat[256], loss[64];
@@ -143,7 +142,7 @@ static void bench_elements(const ph_kern *k) {
   for (int f = 0; f < PH_ACT_COUNT; f++) {
     BEST(s, 0.01, 10, k->act((ph_act)f, 1, N, x, N, y, N));
     BEST(b, 0.01, 10, k->act_bwd((ph_act)f, 1, N, x, N, y, N, g, N, o, N, 0));
-    printf("%-9s %.3f ns forward  %.3f ns backward\n", names[f], 1e9 * s / N, 1e9 * b / N);
+    printf("%-9s %.3f ns forward  %.3f ns backward\n", ph_act_name((ph_act)f), 1e9 * s / N, 1e9 * b / N);
   }
 #define ROW(text, call)    \
   BEST(s, 0.01, 10, call); \

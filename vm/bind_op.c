@@ -29,6 +29,7 @@ static void push_row(lua_State *L, const ph_op *op) {
   set_string(L, "gain", gain_name(op->gain));
   lua_pushnumber(L, op->gain_value), lua_setfield(L, -2, "gain_value");
   lua_pushnumber(L, op->output_bound), lua_setfield(L, -2, "output_bound");
+  lua_pushnumber(L, op->at_zero), lua_setfield(L, -2, "at_zero");
   set_string(L, "equation", op->equation);
   set_string(L, "doc", op->doc);
 }

@@ -35,12 +35,21 @@ static double flops_inverse(const ph_call *c) { return 2.0 * (double)c->out_shap
 /* Each entry of the output is a sum over the columns of the first matrix. */
 static double flops_product(const ph_call *c) { return 2.0 * (double)c->in_shape[0].cols * flops_one(c); }
 
-#define ACTIVATION(NAME, NEED, LIP, BOUND, EQ, DOC)                                                                    \
-  {                                                                                                                    \
-    .name = #NAME, .nargs = 1, .shape = ph_shape_same, .fwd = ph_op_##NAME, .bwd = ph_op_##NAME##_bwd, .need = (NEED), \
-    .flops = flops_ten, .flops_bwd = 1, .gain = PH_GAIN_LIPSCHITZ, .gain_value = (LIP), .output_bound = (BOUND),       \
-    .equation = (EQ), .doc = (DOC)                                                                                     \
-  }
+#define ACTIVATION(NAME, name_, FROM, LIPSCHITZ, BOUND, AT_ZERO, EQUATION, DOC) \
+  {.name = #name_,                                                              \
+   .nargs = 1,                                                                  \
+   .shape = ph_shape_same,                                                      \
+   .fwd = ph_op_##name_,                                                        \
+   .bwd = ph_op_##name_##_bwd,                                                  \
+   .need = PH_ACT_FROM_##FROM ? PH_NEED_OUT : PH_NEED_IN0,                      \
+   .flops = flops_ten,                                                          \
+   .flops_bwd = 1,                                                              \
+   .gain = PH_GAIN_LIPSCHITZ,                                                   \
+   .gain_value = LIPSCHITZ,                                                     \
+   .output_bound = BOUND,                                                       \
+   .at_zero = AT_ZERO,                                                          \
+   .equation = EQUATION,                                                        \
+   .doc = DOC},
 
 static const ph_op TABLE[] = {
     {.name = "state",
@@ -182,13 +191,7 @@ static const ph_op TABLE[] = {
      .gain = PH_GAIN_NONE,
      .equation = "z_i = x_i y_i",
      .doc = "Elementwise product of two values of the same shape."},
-    ACTIVATION(tanh, PH_NEED_OUT, 1, 1, "y = tanh x", "Hyperbolic tangent; |y| <= 1 also in float32."),
-    ACTIVATION(relu, PH_NEED_OUT, 1, 0, "y = max(0, x)", "Rectifier; the derivative at 0 is 0."),
-    ACTIVATION(gelu, PH_NEED_IN0, 1.1290, 0, "y = x Phi(x)",
-               "Gaussian error linear unit with the exact normal distribution function."),
-    ACTIVATION(sigmoid, PH_NEED_OUT, 0.25, 1, "y = 1/(1 + e^{-x})", "Logistic function."),
-    ACTIVATION(softplus, PH_NEED_IN0 | PH_NEED_OUT, 1, 0, "y = ln(1 + e^x)", "Smooth rectifier, positive."),
-    ACTIVATION(silu, PH_NEED_IN0 | PH_NEED_OUT, 1.0999, 0, "y = x/(1 + e^{-x})", "Sigmoid-weighted linear unit."),
+    PH_ACTIVATIONS(ACTIVATION) /* their rows: kernels/activations.h */
     {.name = "apply",
      .nargs = 2,
      .shape = ph_shape_apply,

@@ -90,6 +90,7 @@ typedef struct ph_op {
   ph_gain gain;
   double gain_value;   /* PH_GAIN_LIPSCHITZ: the constant */
   double output_bound; /* largest |entry| of the output whatever the input; 0 = none (tanh, sigmoid: 1) */
+  double at_zero;      /* PH_GAIN_LIPSCHITZ: an entry of the output where the input is zero */
   const char *equation;
   const char *doc;
 } ph_op;

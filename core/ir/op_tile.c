@@ -71,18 +71,11 @@ static void act_bwd(const ph_call *c, ph_act f) {
   }
 }
 
-void ph_op_tanh(const ph_call *c) { act(c, PH_ACT_TANH); }
-void ph_op_tanh_bwd(const ph_call *c) { act_bwd(c, PH_ACT_TANH); }
-void ph_op_relu(const ph_call *c) { act(c, PH_ACT_RELU); }
-void ph_op_relu_bwd(const ph_call *c) { act_bwd(c, PH_ACT_RELU); }
-void ph_op_gelu(const ph_call *c) { act(c, PH_ACT_GELU); }
-void ph_op_gelu_bwd(const ph_call *c) { act_bwd(c, PH_ACT_GELU); }
-void ph_op_sigmoid(const ph_call *c) { act(c, PH_ACT_SIGMOID); }
-void ph_op_sigmoid_bwd(const ph_call *c) { act_bwd(c, PH_ACT_SIGMOID); }
-void ph_op_softplus(const ph_call *c) { act(c, PH_ACT_SOFTPLUS); }
-void ph_op_softplus_bwd(const ph_call *c) { act_bwd(c, PH_ACT_SOFTPLUS); }
-void ph_op_silu(const ph_call *c) { act(c, PH_ACT_SILU); }
-void ph_op_silu_bwd(const ph_call *c) { act_bwd(c, PH_ACT_SILU); }
+#define ROW(NAME, name, ...)                                     \
+  void ph_op_##name(const ph_call *c) { act(c, PH_ACT_##NAME); } \
+  void ph_op_##name##_bwd(const ph_call *c) { act_bwd(c, PH_ACT_##NAME); }
+PH_ACTIVATIONS(ROW)
+#undef ROW
 
 /* ---- sample values ---- */
 

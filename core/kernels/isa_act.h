@@ -1,41 +1,65 @@
-/* isa_act.h - elementwise activations and their derivatives on tiles.
- *
- * tanh, sigmoid and relu take the derivative from y (x may be NULL), gelu, softplus and silu from x (y may be NULL).
- * gelu is the exact x Phi(x). NaN passes. silu and gelu of -infinity are NaN (0 times infinity), as in the definition.
- */
+/* isa_act.h - elementwise activations and their derivatives on tiles; their rows are in activations.h. */
 #ifndef PH_KERNELS_ISA_ACT_H
 #define PH_KERNELS_ISA_ACT_H
 
+#include "kernels/activations.h"
 #include "kernels/isa_math.h"
 
-PH_INL vec act_value(const ph_act f, vec x) {
+/* ---- a pair for each: y = f(x), and f' from what its row says ---- */
+
+PH_INL vec value_tanh(vec x) { return vtanh(x); }
+PH_INL vec slope_tanh(vec y) { return vfma(-y, y, bc(1)); }
+
+PH_INL vec value_relu(vec x) { return vsel(x <= bc(0), bc(0), x); }
+PH_INL vec slope_relu(vec y) { return vsel(y <= bc(0), bc(0), bc(1)); }
+
+/* x Phi(x), exact */
+PH_INL vec value_gelu(vec x) {
   vec bell;
+  return x * vphi(x, &bell);
+}
+PH_INL vec slope_gelu(vec x) {
+  vec bell;
+  const vec phi = vphi(x, &bell);
+  return vfma(x * bell, bc((real)0.39894228040143267794), phi);
+}
+
+PH_INL vec value_sigmoid(vec x) { return vsigmoid(x); }
+PH_INL vec slope_sigmoid(vec y) { return y * ((real)1 - y); }
+
+PH_INL vec value_softplus(vec x) { return vsoftplus(x); }
+PH_INL vec slope_softplus(vec x) { return vsigmoid(x); }
+
+PH_INL vec value_silu(vec x) { return x * vsigmoid(x); }
+PH_INL vec slope_silu(vec x) {
+  const vec s = vsigmoid(x);
+  return s * vfma(x, (real)1 - s, bc(1));
+}
+
+/* ---- by number: f is a constant in every caller, so one case is left ---- */
+
+PH_INL vec act_value(const ph_act f, vec x) {
   switch (f) {
-  case PH_ACT_TANH: return vtanh(x);
-  case PH_ACT_RELU: return vsel(x <= bc(0), bc(0), x);
-  case PH_ACT_GELU: return x * vphi(x, &bell);
-  case PH_ACT_SIGMOID: return vsigmoid(x);
-  case PH_ACT_SOFTPLUS: return vsoftplus(x);
-  case PH_ACT_SILU: return x * vsigmoid(x);
+#define ROW(NAME, name, ...) \
+  case PH_ACT_##NAME: return value_##name(x);
+    PH_ACTIVATIONS(ROW)
+#undef ROW
   default: return x;
   }
 }
 
-/* f' at x, y = f(x) */
-PH_INL vec act_slope(const ph_act f, vec x, vec y) {
-  vec bell, s;
+/* v: x or y */
+PH_INL vec act_slope(const ph_act f, vec v) {
   switch (f) {
-  case PH_ACT_TANH: return vfma(-y, y, bc(1));
-  case PH_ACT_RELU: return vsel(y <= bc(0), bc(0), bc(1));
-  case PH_ACT_GELU: s = vphi(x, &bell); return vfma(x * bell, bc((real)0.39894228040143267794), s);
-  case PH_ACT_SIGMOID: return y * ((real)1 - y);
-  case PH_ACT_SOFTPLUS: return vsigmoid(x);
-  case PH_ACT_SILU: s = vsigmoid(x); return s * vfma(x, (real)1 - s, bc(1));
-  default: return x;
+#define ROW(NAME, name, ...) \
+  case PH_ACT_##NAME: return slope_##name(v);
+    PH_ACTIVATIONS(ROW)
+#undef ROW
+  default: return v;
   }
 }
 
-PH_INL int act_from_output(const ph_act f) { return f == PH_ACT_TANH || f == PH_ACT_RELU || f == PH_ACT_SIGMOID; }
+/* ---- on tiles ---- */
 
 PH_INL void act_rows(const ph_act f, int64_t rows, int64_t cols, const real *x, int64_t ldx, real *y, int64_t ldy) {
   for (int64_t r = 0; r < rows; r++, x += ldx, y += ldy) {
@@ -50,19 +74,17 @@ PH_INL void act_rows(const ph_act f, int64_t rows, int64_t cols, const real *x, 
 PH_FUN void k_act(ph_act f, int64_t rows, int64_t cols, const void *x, int64_t ldx, void *y, int64_t ldy) {
   join_rows(&rows, &cols, ldx != cols || ldy != cols);
   switch (f) {
-  case PH_ACT_TANH: act_rows(PH_ACT_TANH, rows, cols, x, ldx, y, ldy); break;
-  case PH_ACT_RELU: act_rows(PH_ACT_RELU, rows, cols, x, ldx, y, ldy); break;
-  case PH_ACT_GELU: act_rows(PH_ACT_GELU, rows, cols, x, ldx, y, ldy); break;
-  case PH_ACT_SIGMOID: act_rows(PH_ACT_SIGMOID, rows, cols, x, ldx, y, ldy); break;
-  case PH_ACT_SOFTPLUS: act_rows(PH_ACT_SOFTPLUS, rows, cols, x, ldx, y, ldy); break;
-  case PH_ACT_SILU: act_rows(PH_ACT_SILU, rows, cols, x, ldx, y, ldy); break;
+#define ROW(NAME, ...) \
+  case PH_ACT_##NAME: act_rows(PH_ACT_##NAME, rows, cols, x, ldx, y, ldy); break;
+    PH_ACTIVATIONS(ROW)
+#undef ROW
   default: assert(!"activation");
   }
 }
 
 /* n elements of one row; v is the row of x or y that the derivative is made from. */
 PH_INL void act_bwd_step(const ph_act f, const real *v, const real *gy, real *gx, int acc, int64_t n) {
-  const vec a = ldn(v, n), g = ldn(gy, n), s = act_slope(f, a, a);
+  const vec g = ldn(gy, n), s = act_slope(f, ldn(v, n));
   stn(gx, acc ? vfma(g, s, ldn(gx, n)) : g * s, n);
 }
 
@@ -79,16 +101,14 @@ PH_INL void act_bwd_rows(const ph_act f, int64_t rows, int64_t cols, const real 
 
 PH_FUN void k_act_bwd(ph_act f, int64_t rows, int64_t cols, const void *x, int64_t ldx, const void *y, int64_t ldy,
                       const void *gy, int64_t ldg, void *gx, int64_t ldgx, int acc) {
-  const void *v = act_from_output(f) ? y : x;
-  const int64_t ldv = act_from_output(f) ? ldy : ldx;
+  const void *v = ph_act_from_output(f) ? y : x;
+  const int64_t ldv = ph_act_from_output(f) ? ldy : ldx;
   join_rows(&rows, &cols, ldv != cols || ldg != cols || ldgx != cols);
   switch (f) {
-  case PH_ACT_TANH: act_bwd_rows(PH_ACT_TANH, rows, cols, v, ldv, gy, ldg, gx, ldgx, acc); break;
-  case PH_ACT_RELU: act_bwd_rows(PH_ACT_RELU, rows, cols, v, ldv, gy, ldg, gx, ldgx, acc); break;
-  case PH_ACT_GELU: act_bwd_rows(PH_ACT_GELU, rows, cols, v, ldv, gy, ldg, gx, ldgx, acc); break;
-  case PH_ACT_SIGMOID: act_bwd_rows(PH_ACT_SIGMOID, rows, cols, v, ldv, gy, ldg, gx, ldgx, acc); break;
-  case PH_ACT_SOFTPLUS: act_bwd_rows(PH_ACT_SOFTPLUS, rows, cols, v, ldv, gy, ldg, gx, ldgx, acc); break;
-  case PH_ACT_SILU: act_bwd_rows(PH_ACT_SILU, rows, cols, v, ldv, gy, ldg, gx, ldgx, acc); break;
+#define ROW(NAME, ...) \
+  case PH_ACT_##NAME: act_bwd_rows(PH_ACT_##NAME, rows, cols, v, ldv, gy, ldg, gx, ldgx, acc); break;
+    PH_ACTIVATIONS(ROW)
+#undef ROW
   default: assert(!"activation");
   }
 }

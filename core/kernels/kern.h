@@ -17,19 +17,7 @@
 #include <stdint.h>
 
 #include "base/tensor.h"
-
-/* Elementwise activations. Forward y = f(x); backward gx (+)= gy * f'(.): tanh, relu and sigmoid from y (x may be NULL), gelu,
- * softplus and silu from x (y may be NULL). gelu is the exact x Phi(x). NaN stays NaN; |tanh| <= 1 always; gelu and silu
- * of -infinity are NaN. Accuracy: isa_math.h. */
-typedef enum ph_act {
-  PH_ACT_TANH,
-  PH_ACT_RELU,
-  PH_ACT_GELU,
-  PH_ACT_SIGMOID,
-  PH_ACT_SOFTPLUS,
-  PH_ACT_SILU,
-  PH_ACT_COUNT
-} ph_act;
+#include "kernels/activations.h"
 
 typedef struct ph_adam {
   double lr, beta1, beta2, eps, weight_decay; /* decoupled (AdamW) decay: p -= lr * weight_decay * p */
@@ -50,7 +38,9 @@ typedef struct ph_kern {
   /* B (n,m; ldb) = A^T, A (m,n; lda). */
   void (*transpose)(int64_t m, int64_t n, const void *A, int64_t lda, void *B, int64_t ldb);
 
-  /* Tiles (rows, cols; own leading dimensions). y may equal x; gx may equal gy unless acc. acc != 0: gx += . */
+  /* Tiles (rows, cols; own leading dimensions). Forward y = f(x), backward gx (+)= gy f': from x or from y as f's row says, the
+   * other may be NULL. y may equal x; gx may equal gy unless acc. acc != 0: gx += . NaN stays NaN; |tanh| <= 1 always; gelu and
+   * silu of -infinity are NaN (0 times infinity), as in the definition. Accuracy: isa_math.h. */
   void (*act)(ph_act f, int64_t rows, int64_t cols, const void *x, int64_t ldx, void *y, int64_t ldy);
   void (*act_bwd)(ph_act f, int64_t rows, int64_t cols, const void *x, int64_t ldx, const void *y, int64_t ldy,
                   const void *gy, int64_t ldg, void *gx, int64_t ldgx, int acc);

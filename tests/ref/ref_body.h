@@ -4,11 +4,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "ref.h"
+#include "ref_act.h"
 
 typedef REF_REAL real;
-typedef long double big;
-
 static big get(const void *p, int64_t i) { return ((const real *)p)[i]; }
 static void put(void *p, int64_t i, big v) { ((real *)p)[i] = (real)v; }
 static void put_or_add(void *p, int64_t i, big v, int acc) { put(p, i, acc ? get(p, i) + v : v); }
@@ -30,44 +28,17 @@ static void REF(transpose)(int64_t m, int64_t n, const void *A, int64_t lda, voi
       put(B, j * ldb + i, get(A, i * lda + j));
 }
 
-static big sigmoid(big x) { return 1 / (1 + expl(-x)); }
-static big normal(big x) { return erfcl(-x / sqrtl(2)) / 2; }
-
-static big act_value(ph_act f, big x) {
-  switch (f) {
-  case PH_ACT_TANH: return tanhl(x);
-  case PH_ACT_RELU: return x <= 0 ? 0 : x;
-  case PH_ACT_GELU: return x * normal(x);
-  case PH_ACT_SIGMOID: return sigmoid(x);
-  case PH_ACT_SOFTPLUS: return x > 0 ? x + log1pl(expl(-x)) : log1pl(expl(x));
-  case PH_ACT_SILU: return x * sigmoid(x);
-  default: assert(!"activation"); return 0;
-  }
-}
-
-static big act_slope(ph_act f, big x, big y) {
-  switch (f) {
-  case PH_ACT_TANH: return 1 - y * y;
-  case PH_ACT_RELU: return y <= 0 ? 0 : 1;
-  case PH_ACT_GELU: return normal(x) + x * expl(-x * x / 2) / sqrtl(2 * acosl(-1));
-  case PH_ACT_SIGMOID: return y * (1 - y);
-  case PH_ACT_SOFTPLUS: return sigmoid(x);
-  case PH_ACT_SILU: return sigmoid(x) * (1 + x * sigmoid(-x));
-  default: assert(!"activation"); return 0;
-  }
-}
-
 static void REF(act)(ph_act f, int64_t rows, int64_t cols, const void *x, int64_t ldx, void *y, int64_t ldy) {
   for (int64_t r = 0; r < rows; r++)
     for (int64_t j = 0; j < cols; j++)
-      put(y, r * ldy + j, act_value(f, get(x, r * ldx + j)));
+      put(y, r * ldy + j, ph_ref_act(f, get(x, r * ldx + j)));
 }
 
 static void REF(act_bwd)(ph_act f, int64_t rows, int64_t cols, const void *x, int64_t ldx, const void *y, int64_t ldy,
                          const void *gy, int64_t ldg, void *gx, int64_t ldgx, int acc) {
   for (int64_t r = 0; r < rows; r++)
     for (int64_t j = 0; j < cols; j++) {
-      const big s = act_slope(f, x ? get(x, r * ldx + j) : 0, y ? get(y, r * ldy + j) : 0);
+      const big s = ph_ref_act_slope(f, ph_act_from_output(f) ? get(y, r * ldy + j) : get(x, r * ldx + j));
       put_or_add(gx, r * ldgx + j, get(gy, r * ldg + j) * s, acc);
     }
 }

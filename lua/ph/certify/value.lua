@@ -93,12 +93,9 @@ function rules.mul(args)
            entry = times(a.entry, b.entry), reads = reads(a) or reads(b) }
 end
 
---- Values at 0 of activations that do not vanish there.
-local at_zero <const> = { sigmoid = 0.5, softplus = math.log(2) }
-
 local function activation(args, _, row)
   local v, root = args[1], math.sqrt(args[1].width)
-  local shift, slope = bound(0.0, 0.0, (at_zero[row.name] or 0.0) * root), row.gain_value
+  local shift, slope = bound(0.0, 0.0, row.at_zero * root), row.gain_value
   local flat = row.output_bound > 0 and bound(0.0, 0.0, row.output_bound * root) or plus(stretched(value.flat(v), slope), shift)
   return nonlinear(v, v.width, plus(stretched(value.steep(v), slope), shift), flat, slope, row.output_bound > 0 and row.output_bound or math.huge)
 end

@@ -1,0 +1,53 @@
+/* ref_act.h - the twins of the activations (core/kernels/activations.h): y = f(x), and f' from x or y as the row says. */
+#ifndef PH_REF_ACT_H
+#define PH_REF_ACT_H
+
+#include <assert.h>
+#include <math.h>
+
+#include "ref.h"
+
+typedef long double big;
+
+static inline big ref_normal(big x) { return erfcl(-x / sqrtl(2)) / 2; }
+
+static inline big twin_tanh(big x) { return tanhl(x); }
+static inline big twin_slope_tanh(big y) { return 1 - y * y; }
+
+static inline big twin_relu(big x) { return x <= 0 ? 0 : x; }
+static inline big twin_slope_relu(big y) { return y <= 0 ? 0 : 1; }
+
+static inline big twin_gelu(big x) { return x * ref_normal(x); }
+static inline big twin_slope_gelu(big x) { return ref_normal(x) + x * expl(-x * x / 2) / sqrtl(2 * acosl(-1)); }
+
+static inline big twin_sigmoid(big x) { return 1 / (1 + expl(-x)); }
+static inline big twin_slope_sigmoid(big y) { return y * (1 - y); }
+
+static inline big twin_softplus(big x) { return x > 0 ? x + log1pl(expl(-x)) : log1pl(expl(x)); }
+static inline big twin_slope_softplus(big x) { return twin_sigmoid(x); }
+
+static inline big twin_silu(big x) { return x * twin_sigmoid(x); }
+static inline big twin_slope_silu(big x) { return twin_sigmoid(x) * (1 + x * twin_sigmoid(-x)); }
+
+static inline big ph_ref_act(ph_act f, big x) {
+  switch (f) {
+#define ROW(NAME, name, ...) \
+  case PH_ACT_##NAME: return twin_##name(x);
+    PH_ACTIVATIONS(ROW)
+#undef ROW
+  default: assert(!"activation"); return 0;
+  }
+}
+
+/* v: x or y */
+static inline big ph_ref_act_slope(ph_act f, big v) {
+  switch (f) {
+#define ROW(NAME, name, ...) \
+  case PH_ACT_##NAME: return twin_slope_##name(v);
+    PH_ACTIVATIONS(ROW)
+#undef ROW
+  default: assert(!"activation"); return 0;
+  }
+}
+
+#endif
