@@ -172,7 +172,7 @@ static int l_plan_params(lua_State *L) {
     lua_pushstring(L, ph_plan_param_name(plan, i)), lua_setfield(L, -2, "name");
     ph_tensor **value = ph_push_tensor(L);
     ph_err err;
-    if (ph_plan_get(plan, i, PH_SLOT_VALUE, value, &err))
+    if (ph_plan_get(plan, i, PH_MOMENT_VALUE, value, &err))
       return ph_raise(L, &err);
     ph_tensor_ready(L, 1);
     lua_pushinteger(L, ph_tensor_count(*value)), lua_setfield(L, -3, "count");
@@ -195,7 +195,7 @@ static int find_param(lua_State *L, const ph_plan *plan) {
 }
 
 /* Parameter by name at argument 2, slot at argument 3. */
-static int check_param(lua_State *L, const ph_plan *plan, ph_slot *slot) {
+static int check_param(lua_State *L, const ph_plan *plan, ph_moment *which) {
   static const char *const slots[] = {"value", "moment1", "moment2", "grad", NULL};
   const char *wanted = luaL_optstring(L, 3, "value");
   int s = 0;
@@ -203,27 +203,27 @@ static int check_param(lua_State *L, const ph_plan *plan, ph_slot *slot) {
     s++;
   if (!slots[s])
     ph_fail(L, "no slot is called '%s' (value moment1 moment2 grad)", wanted);
-  *slot = (ph_slot)s;
+  *which = (ph_moment)s;
   return find_param(L, plan);
 }
 
 static int l_plan_get(lua_State *L) {
   const ph_plan *plan = ph_check_plan(L)->plan;
-  ph_slot slot;
-  int i = check_param(L, plan, &slot);
+  ph_moment which;
+  int i = check_param(L, plan, &which);
   ph_tensor **out = ph_push_tensor(L);
   ph_err err;
-  if (ph_plan_get(plan, i, slot, out, &err))
+  if (ph_plan_get(plan, i, which, out, &err))
     return ph_raise(L, &err);
   return ph_tensor_ready(L, 1);
 }
 
 static int l_plan_set(lua_State *L) {
   ph_plan *plan = ph_check_plan(L)->plan;
-  ph_slot slot;
-  int i = check_param(L, plan, &slot);
+  ph_moment which;
+  int i = check_param(L, plan, &which);
   ph_err err;
-  if (ph_plan_set(plan, i, slot, ph_check_tensor(L, 4), &err))
+  if (ph_plan_set(plan, i, which, ph_check_tensor(L, 4), &err))
     return ph_raise(L, &err);
   return 0;
 }
@@ -270,7 +270,7 @@ static int l_plan_cost(lua_State *L) {
                 {"bytes_tape", 0, c.bytes_tape},
                 {"groups", 0, c.groups},
                 {"tile", 0, c.tile},
-                {"chunk", 0, c.chunk}};
+                {"chunk", 0, c.window}};
   lua_newtable(L);
   for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
     if (fields[i].count < 0)

@@ -3,7 +3,7 @@
 #define PH_VM_ENGINE_BOX_H
 
 #include "bind.h"
-#include "engine/plan.h"
+#include "engine/run/plan.h"
 
 #define PH_PLAN "ph.plan"
 #define PH_DATA "ph.data"

@@ -79,7 +79,7 @@ PH_ACTIVATIONS(ROW)
 
 /* ---- sample values ---- */
 
-/* y = x M^T. Compiled streams use packed transposes instead (engine/stream.c); this is the eager form. */
+/* y = x M^T. Compiled streams use packed transposes instead (engine/run/stream.c); this is the eager form. */
 void ph_op_apply(const ph_call *c) {
   int64_t out = c->in_shape[0].rows;
   int64_t in = c->in_shape[0].cols;

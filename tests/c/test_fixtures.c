@@ -4,7 +4,7 @@
  * what float64 gives after a few products of that length; exact edge cases carry their own `atol`.
  */
 #include "base/tensor.h"
-#include "engine/plan.h"
+#include "engine/run/plan.h"
 #include "ir/op.h"
 #include "ph_test.h"
 #include "store/store.h"
@@ -205,7 +205,7 @@ static void set_param(ph_plan *p, const char *name, ph_reader *r, const char *gr
   ph_err err;
   ph_tensor *t = load(r, group, from);
   for (int i = 0; i < ph_plan_param_count(p); i++) {
-    if (strcmp(ph_plan_param_name(p, i), name) == 0 && ph_plan_set(p, i, PH_SLOT_VALUE, t, &err)) {
+    if (strcmp(ph_plan_param_name(p, i), name) == 0 && ph_plan_set(p, i, PH_MOMENT_VALUE, t, &err)) {
       fail_msg("%s: %s", name, err.text);
     }
   }
@@ -218,7 +218,7 @@ static void check_grad(ph_plan *p, const char *name, ph_reader *r, const char *g
   for (int i = 0; i < ph_plan_param_count(p); i++) {
     if (strcmp(ph_plan_param_name(p, i), name) == 0) {
       ph_tensor *got = NULL;
-      ph_ok(ph_plan_get(p, i, PH_SLOT_GRAD, &got, &err));
+      ph_ok(ph_plan_get(p, i, PH_MOMENT_GRAD, &got, &err));
       same(want, got, 1e-11, 1e-16, from);
       ph_tensor_free(got);
     }

@@ -2,7 +2,7 @@
  * number of threads and any tape, no allocation while running, and outcomes that are not finite. */
 #include "base/pool.h"
 #include "base/tensor.h"
-#include "engine/plan.h"
+#include "engine/run/plan.h"
 #include "ph_test.h"
 #include "random_model.h"
 
@@ -48,7 +48,7 @@ static ph_tensor *param_of(const ph_plan *p, const char *name, int64_t layer) {
     if (strcmp(ph_plan_param_name(p, i), name) == 0) {
       ph_tensor *all = NULL;
       ph_tensor *one = NULL;
-      ph_ok(ph_plan_get(p, i, PH_SLOT_VALUE, &all, &err));
+      ph_ok(ph_plan_get(p, i, PH_MOMENT_VALUE, &all, &err));
       ph_ok(ph_tensor_new(&one, all->dtype, 2, &all->dim[1], &err));
       memcpy(one->data, (char *)all->data + (size_t)layer * ph_tensor_bytes(one), ph_tensor_bytes(one));
       ph_tensor_free(all);
@@ -222,13 +222,13 @@ static void shift(ph_plan *p, double h) {
   ph_err err;
   for (int i = 0; i < ph_plan_param_count(p); i++) {
     ph_tensor *t = NULL;
-    ph_ok(ph_plan_get(p, i, PH_SLOT_VALUE, &t, &err));
+    ph_ok(ph_plan_get(p, i, PH_MOMENT_VALUE, &t, &err));
     ph_tensor *d = copy(t);
     ph_rng_fill_normal(ph_rng_of(11, ph_plan_param_name(p, i)), 0, 1, d);
     for (int64_t k = 0; k < ph_tensor_count(t); k++) {
       ph_tensor_set(t, k, ph_tensor_get(t, k) + h * ph_tensor_get(d, k));
     }
-    ph_ok(ph_plan_set(p, i, PH_SLOT_VALUE, t, &err));
+    ph_ok(ph_plan_set(p, i, PH_MOMENT_VALUE, t, &err));
     ph_tensor_free(t);
     ph_tensor_free(d);
   }
@@ -259,7 +259,7 @@ static void check_gradient(ph_plan *p, const char *text, const set *s) {
   double want = 0;
   for (int i = 0; i < ph_plan_param_count(p); i++) {
     ph_tensor *g = NULL;
-    ph_ok(ph_plan_get(p, i, PH_SLOT_GRAD, &g, &err));
+    ph_ok(ph_plan_get(p, i, PH_MOMENT_GRAD, &g, &err));
     ph_tensor *d = copy(g);
     ph_rng_fill_normal(ph_rng_of(11, ph_plan_param_name(p, i)), 0, 1, d);
     for (int64_t k = 0; k < ph_tensor_count(g); k++) {
@@ -357,9 +357,9 @@ static uint64_t bits(const ph_plan *p) {
   uint64_t h = 1469598103934665603ULL;
   ph_err err;
   for (int i = 0; i < ph_plan_param_count(p); i++) {
-    for (int slot = PH_SLOT_VALUE; slot <= PH_SLOT_MOMENT2; slot++) {
+    for (int slot = PH_MOMENT_VALUE; slot <= PH_MOMENT_SECOND; slot++) {
       ph_tensor *t = NULL;
-      ph_ok(ph_plan_get(p, i, (ph_slot)slot, &t, &err));
+      ph_ok(ph_plan_get(p, i, (ph_moment)slot, &t, &err));
       for (size_t k = 0; k < ph_tensor_bytes(t); k++) {
         h = (h ^ ((uint8_t *)t->data)[k]) * 1099511628211ULL;
       }
@@ -421,10 +421,10 @@ static void test_clip(void **state) {
   ph_result res;
   ph_tensor *before = NULL;
   ph_tensor *after = NULL;
-  ph_ok(ph_plan_get(p, 4, PH_SLOT_VALUE, &before, &err));
+  ph_ok(ph_plan_get(p, 4, PH_MOMENT_VALUE, &before, &err));
   ph_ok(ph_plan_step(p, &s.data, s.idx, 64, &sgd, &res, &err));
   assert_true(res.grad_norm > 1e-3);
-  ph_ok(ph_plan_get(p, 4, PH_SLOT_VALUE, &after, &err));
+  ph_ok(ph_plan_get(p, 4, PH_MOMENT_VALUE, &after, &err));
   double moved = 0;
   for (int64_t i = 0; i < ph_tensor_count(after); i++) {
     moved += pow(ph_tensor_get(after, i) - ph_tensor_get(before, i), 2);
@@ -446,9 +446,9 @@ static double moved(int i, const ph_rates *rates, const ph_optim *o, ph_result *
   ph_tensor *before = NULL;
   ph_tensor *after = NULL;
   ph_plan_set_rates(p, i, rates);
-  ph_ok(ph_plan_get(p, i, PH_SLOT_VALUE, &before, &err));
+  ph_ok(ph_plan_get(p, i, PH_MOMENT_VALUE, &before, &err));
   ph_ok(ph_plan_step(p, &s.data, s.idx, 64, o, res, &err));
-  ph_ok(ph_plan_get(p, i, PH_SLOT_VALUE, &after, &err));
+  ph_ok(ph_plan_get(p, i, PH_MOMENT_VALUE, &after, &err));
   double sum = 0;
   for (int64_t k = 0; k < ph_tensor_count(after); k++) {
     sum += pow(ph_tensor_get(after, k) - ph_tensor_get(before, k), 2);
@@ -525,11 +525,11 @@ static void test_diverged(void **state) {
   ph_plan *p = plan_of(PH, NULL);
   ph_err err;
   ph_tensor *B = NULL;
-  ph_ok(ph_plan_get(p, 2, PH_SLOT_VALUE, &B, &err));
+  ph_ok(ph_plan_get(p, 2, PH_MOMENT_VALUE, &B, &err));
   for (int64_t i = 0; i < 256; i++) {
     ph_tensor_set(B, 8 * 256 + i, 3e38);
   }
-  ph_ok(ph_plan_set(p, 2, PH_SLOT_VALUE, B, &err));
+  ph_ok(ph_plan_set(p, 2, PH_MOMENT_VALUE, B, &err));
   ph_plan_refresh(p);
   uint64_t before = bits(p);
   ph_result res;
@@ -581,9 +581,9 @@ static void test_refusals(void **state) {
   ph_data bare = {.x = s.x};
   ph_fails(PH_E_ARG, "needs labels", ph_plan_eval(p, &bare, s.idx, 1, NULL, &res, &err), err);
   ph_tensor *t = NULL;
-  ph_ok(ph_plan_get(p, 0, PH_SLOT_VALUE, &t, &err));
+  ph_ok(ph_plan_get(p, 0, PH_MOMENT_VALUE, &t, &err));
   ph_tensor_set(t, 5, NAN);
-  ph_fails(PH_E_NONFINITE, "s1.A: element 6", ph_plan_set(p, 0, PH_SLOT_VALUE, t, &err), err);
+  ph_fails(PH_E_NONFINITE, "s1.A: element 6", ph_plan_set(p, 0, PH_MOMENT_VALUE, t, &err), err);
   ph_fails(PH_E_NOTFOUND, "s1.cayley", ph_plan_param_value(p, "s1.caylee", &t, &err), err);
   ph_tensor_free(t);
   ph_plan_free(p);

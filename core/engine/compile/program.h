@@ -11,6 +11,7 @@
 
 #include <string.h>
 
+#include "base/text.h"
 #include "ir/ir.h"
 
 /* ---- graph ---- */
@@ -60,13 +61,13 @@ typedef enum ph_space {
   PH_SP_COUNT
 } ph_space;
 
-typedef struct ph_vslot {
+typedef struct ph_slot {
   ph_space space;
   ph_shape shape;  /* of one sample */
   int base, col;   /* a view of columns of slot `base`; base -1: a slot of its own */
   int mirror;      /* COTNEXT: lies where slot `mirror` lies in COT; -1 otherwise */
   int64_t off, ld; /* resolved: elements from the start of the space for a tile of full size */
-} ph_vslot;
+} ph_slot;
 
 /* A parameter value the stream reads. Products lay their matrices side by side: rows of one (N,K) matrix. */
 typedef struct ph_weight {
@@ -129,7 +130,7 @@ typedef struct ph_program {
   const ph_ir_segment *seg;
   ph_graph graph;
   int nslots, slot_room;
-  ph_vslot *slot;
+  ph_slot *slot;
   int nproducts, product_room;
   ph_product *product;
   int nweights, weight_room;
@@ -157,13 +158,13 @@ ph_status ph_program_build(ph_program *p, const ph_ir_segment *seg, const ph_low
                            ph_err *err) PH_MUST_CHECK;
 void ph_program_fini(ph_program *p);
 
-/* pieces.c: arrays that grow (p->failed when memory is short), slots, instructions, places */
+/* slots.c: arrays that grow (p->failed when memory is short), slots, instructions, places */
 void *ph_program_room(ph_program *p, void *array, int used, int *room, size_t size);
 int64_t ph_program_take(int64_t *total, int64_t n);
-int ph_slot_new(ph_program *p, ph_space space, ph_shape shape);
-int ph_slot_view(ph_program *p, int base, int64_t col, ph_shape shape);
-ph_ins *ph_emit(ph_program *p, ph_list *list, ph_ins_kind kind);
-void ph_emit_axpby(ph_program *p, ph_list *list, double alpha, int a, double beta, int b, int out);
+int ph_program_slot(ph_program *p, ph_space space, ph_shape shape);
+int ph_program_view(ph_program *p, int base, int64_t col, ph_shape shape);
+ph_ins *ph_program_emit(ph_program *p, ph_list *list, ph_ins_kind kind);
+void ph_program_axpby(ph_program *p, ph_list *list, double alpha, int a, double beta, int b, int out);
 /* Gives every slot its offset. */
 void ph_program_place(ph_program *p);
 
@@ -171,11 +172,11 @@ void ph_program_place(ph_program *p);
 int ph_program_weight(ph_program *p, int node);
 void ph_program_products(ph_program *p);
 /* The product a node is a member of, and its column there; -1 when it is none. */
-int ph_member_find(const ph_program *p, int node, int64_t *col, int *index);
+int ph_program_member(const ph_program *p, int node, int64_t *col, int *index);
 /* Terms of the sum rooted at an add node: graph nodes, in order, at most g->n. Returns how many. */
-int ph_sum_terms(const ph_graph *g, int root, int *term);
+int ph_graph_sum_terms(const ph_graph *g, int root, int *term);
 /* True when the node is emitted as part of the sum or product that uses it. */
-bool ph_absorbed(const ph_program *p, int node);
+bool ph_program_absorbed(const ph_program *p, int node);
 
 /* lower_back.c. Emits b->list; with_state, with_input: the cotangents of the state and of the steps' inputs are wanted. */
 void ph_program_backward(ph_program *p, ph_back *b, bool with_state, bool with_input);
@@ -219,5 +220,9 @@ typedef struct ph_pprog {
 
 ph_status ph_pprog_build(ph_pprog *q, const ph_program *stream, ph_err *err) PH_MUST_CHECK;
 void ph_pprog_fini(ph_pprog *q);
+
+/* describe.c: the instructions of both phases, a line each, added to *s. segment: its number, counted from 1, in names. */
+void ph_program_describe(const ph_program *q, ph_text *s);
+void ph_pprog_describe(const ph_pprog *q, int segment, ph_text *s);
 
 #endif

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "engine/program.h"
+#include "engine/compile/program.h"
 
 typedef struct builder {
   ph_graph *g;

@@ -1,15 +1,15 @@
-/* describe.c - a plan as text for a person: what runs once a step, what runs for every sample, and where values lie. */
+/* describe.c - the programs of a segment as text for a person: what runs once a step, what runs for every sample, and
+ * where values lie. */
 #include <stdio.h>
 
-#include "base/text.h"
-#include "engine/plan_internal.h"
+#include "engine/compile/program.h"
 
 static const char *slot_name(const ph_program *q, int slot, char buf[48]) {
   static const char *const space[PH_SP_COUNT] = {"tape", "next", "tmp", "g", "g_prev", "in", "g_in", "out", "g_out"};
   if (slot < 0 || slot == PH_NO_SLOT) {
     return "-";
   }
-  const ph_vslot *s = &q->slot[slot];
+  const ph_slot *s = &q->slot[slot];
   if (s->base >= 0) {
     snprintf(buf, 48, "%s%d[%d:%d]", space[s->space], s->base, s->col, s->col + (int)s->shape.cols);
   } else if (slot == q->state) {
@@ -59,9 +59,9 @@ static void ins_text(ph_text *s, const ph_program *q, const ph_ins *i) {
   }
 }
 
-static void ploc_text(ph_text *s, const ph_plan *p, const ph_part *t, const ph_ploc *l) {
+static void ploc_text(ph_text *s, const ph_pprog *q, int segment, const ph_ploc *l) {
   switch (l->space) {
-  case PH_PS_LEAF: ph_text_put(s, " %s", p->param[t->first_param + l->param].name); break;
+  case PH_PS_LEAF: ph_text_put(s, " s%d.%s", segment, q->stream->seg->param[l->param].name); break;
   case PH_PS_KEEP: ph_text_put(s, " kept@%lld", (long long)l->off); break;
   case PH_PS_PACK: ph_text_put(s, " pack@%lld", (long long)l->off); break;
   case PH_PS_TEMP: ph_text_put(s, " tmp@%lld", (long long)l->off); break;
@@ -70,66 +70,43 @@ static void ploc_text(ph_text *s, const ph_plan *p, const ph_part *t, const ph_p
   }
 }
 
-static void plist_text(ph_text *s, const ph_plan *p, const ph_part *t, const ph_plist *list, bool back) {
+static void plist_text(ph_text *s, const ph_pprog *q, int segment, const ph_plist *list, bool back) {
   for (int n = 0; n < list->n; n++) {
     const ph_pins *i = &list->ins[n];
     ph_text_put(s, "      %s%s", back && i->op ? "adjoint of " : "", i->op ? i->op->name : "sum");
     if (back && i->op) {
-      ploc_text(s, p, t, &i->gout);
+      ploc_text(s, q, segment, &i->gout);
       ph_text_put(s, "  ->");
       for (int a = 0; a < i->nargs; a++) {
-        ploc_text(s, p, t, &i->gin[a]);
+        ploc_text(s, q, segment, &i->gin[a]);
       }
     } else {
       for (int a = 0; a < (i->op ? i->nargs : 2); a++) {
-        ploc_text(s, p, t, &i->in[a]);
+        ploc_text(s, q, segment, &i->in[a]);
       }
       ph_text_put(s, "  ->");
-      ploc_text(s, p, t, &i->out);
+      ploc_text(s, q, segment, &i->out);
     }
     ph_text_put(s, "   (%lld x %lld)\n", (long long)i->out_shape.rows, (long long)i->out_shape.cols);
   }
 }
 
-static void part_text(ph_text *s, const ph_plan *p, int n) {
-  static const char *const kind[] = {"once", "over depth", "over time"};
-  const ph_part *t = &p->part[n];
-  const ph_program *q = &t->prog;
-  ph_text_put(s, "\nsegment %d, %s, %lld iteration%s, %s parameters\n", n + 1, kind[q->seg->kind],
-              (long long)q->seg->repeat, q->seg->repeat == 1 ? "" : "s", t->tied ? "one set of" : "own");
-  ph_text_put(s, "  state (%lld x %lld), kept for backward: %lld elements a sample and iteration",
-              (long long)q->seg->state.pos, (long long)q->seg->state.cols, (long long)(q->record / q->tile));
-  ph_text_put(s, t->chunks > 1 ? ", in chunks of %lld iterations run twice\n" : "\n", (long long)t->chunk);
-  ph_text_put(s, "  parameter phase, once a step, %d layer%s a task\n    forward\n", t->unit_layers,
-              t->unit_layers == 1 ? "" : "s");
-  plist_text(s, p, t, &t->pprog.fwd, false);
+void ph_pprog_describe(const ph_pprog *q, int segment, ph_text *s) {
+  ph_text_put(s, "    forward\n");
+  plist_text(s, q, segment, &q->fwd, false);
   ph_text_put(s, "    adjoint\n");
-  plist_text(s, p, t, &t->pprog.bwd, true);
-  ph_text_put(s, "  stream phase, for each tile and iteration\n    forward\n");
-  for (int i = 0; i < q->fwd.n; i++) {
-    ins_text(s, q, &q->fwd.ins[i]);
-  }
-  ph_text_put(s, "    backward\n");
-  for (int i = 0; i < q->bwd.list.n; i++) {
-    ins_text(s, q, &q->bwd.list.ins[i]);
+  plist_text(s, q, segment, &q->bwd, true);
+}
+
+static void list_text(ph_text *s, const ph_program *q, const ph_list *list) {
+  for (int i = 0; i < list->n; i++) {
+    ins_text(s, q, &list->ins[i]);
   }
 }
 
-ph_status ph_plan_describe(const ph_plan *p, char **text, ph_err *err) {
-  ph_text s = {0};
-  ph_cost c;
-  ph_plan_cost(p, &c);
-  ph_text_put(&s, "plan: %s, kernels %s, batch %lld = %lld group%s of %lld samples, tiles of %lld, %d worker%s\n",
-              ph_dtype_name(p->ir->dtype), p->k->name, (long long)p->batch, (long long)p->groups,
-              p->groups == 1 ? "" : "s", (long long)p->group, (long long)p->tile, p->workers,
-              p->workers == 1 ? "" : "s");
-  ph_text_put(&s, "parameters %lld; bytes: parameters %lld, packed %lld, gradients %lld, tape %lld a worker\n",
-              (long long)ph_plan_param_total(p), (long long)c.bytes_param, (long long)c.bytes_packed,
-              (long long)c.bytes_grad, (long long)c.bytes_tape);
-  ph_text_put(&s, "flops: parameter phase %.4g a step, stream phase %.4g a sample (forward %.4g)\n", c.flops_param,
-              c.flops_stream, c.flops_forward);
-  for (int n = 0; n < p->nparts; n++) {
-    part_text(&s, p, n);
-  }
-  return ph_text_take(&s, text, NULL, err);
+void ph_program_describe(const ph_program *q, ph_text *s) {
+  ph_text_put(s, "    forward\n");
+  list_text(s, q, &q->fwd);
+  ph_text_put(s, "    backward\n");
+  list_text(s, q, &q->bwd.list);
 }

@@ -66,11 +66,11 @@ int64_t ph_plan_param_total(const ph_plan *plan);
 /* Draws every parameter by its init rule from (seed, name, index); clears the optimizer state; packs (ph_plan_refresh). */
 void ph_plan_init(ph_plan *plan, uint64_t seed);
 
-typedef enum ph_slot { PH_SLOT_VALUE, PH_SLOT_MOMENT1, PH_SLOT_MOMENT2, PH_SLOT_GRAD } ph_slot;
+typedef enum ph_moment { PH_MOMENT_VALUE, PH_MOMENT_FIRST, PH_MOMENT_SECOND, PH_MOMENT_GRAD } ph_moment;
 /* A copy of parameter i, its moments or its last gradient (plan dtype). */
-ph_status ph_plan_get(const ph_plan *plan, int i, ph_slot slot, ph_tensor **out, ph_err *err) PH_MUST_CHECK;
+ph_status ph_plan_get(const ph_plan *plan, int i, ph_moment which, ph_tensor **out, ph_err *err) PH_MUST_CHECK;
 /* Errors: PH_E_SHAPE, PH_E_DTYPE, PH_E_NONFINITE. Call ph_plan_refresh after the last one. */
-ph_status ph_plan_set(ph_plan *plan, int i, ph_slot slot, const ph_tensor *t, ph_err *err) PH_MUST_CHECK;
+ph_status ph_plan_set(ph_plan *plan, int i, ph_moment which, const ph_tensor *t, ph_err *err) PH_MUST_CHECK;
 /* Rates of parameter i from the next step on; part of the protocol, not of a checkpoint. */
 void ph_plan_set_rates(ph_plan *plan, int i, const ph_rates *rates);
 /* Runs the parameter phase and packs the weights. */
@@ -83,7 +83,7 @@ void ph_plan_set_steps(ph_plan *plan, int64_t steps);
 /* Forward, backward, optimizer: one training step. Never allocates. */
 ph_status ph_plan_step(ph_plan *plan, const ph_data *data, const int32_t *idx, int64_t n, const ph_optim *o,
                        ph_result *res, ph_err *err) PH_MUST_CHECK;
-/* Forward and backward only; gradients are read with PH_SLOT_GRAD. gx (n, positions*features) or NULL: cotangent of the input. */
+/* Forward and backward only; gradients are read with PH_MOMENT_GRAD. gx (n, positions*features) or NULL: cotangent of the input. */
 ph_status ph_plan_grad(ph_plan *plan, const ph_data *data, const int32_t *idx, int64_t n, ph_tensor *gx, ph_result *res,
                        ph_err *err) PH_MUST_CHECK;
 /* Forward only. out (n, positions*features of the output) or NULL. */
@@ -106,8 +106,8 @@ typedef struct ph_cost {
   double flops_stream;                                       /* stream phase, forward and backward, one sample */
   double flops_forward;                                      /* stream phase forward, one sample */
   int64_t bytes_param, bytes_packed, bytes_grad, bytes_tape; /* tape: one worker */
-  int64_t groups, tile,
-      chunk; /* sample groups of a full batch, samples of a tile, layers between kept states (0 = all kept) */
+  int64_t groups, tile;                                      /* sample groups of a full batch, samples of a tile */
+  int64_t window;                                            /* iterations between kept states (0 = all are kept) */
 } ph_cost;
 void ph_plan_cost(const ph_plan *plan, ph_cost *out);
 int ph_plan_segments(const ph_plan *plan);

@@ -1,12 +1,12 @@
 /* paramprog.c - parameter phase of a segment: values that depend on parameters alone, and their adjoint.
  *
- * The same program runs for every layer, on chunks of layers at a time. Values the adjoint reads are kept per layer
+ * The same program runs for every layer, on blocks of layers at a time. Values the adjoint reads are kept per layer
  * between steps (C, Lambda, the guarded L); matrices the stream multiplies by are computed in place in its pack; all others live
- * in a chunk's temporary memory. Cotangents start from the
+ * in a block's temporary memory. Cotangents start from the
  * stream's weight cotangents and end at the parameters.
  */
 #include "base/mem.h"
-#include "engine/program.h"
+#include "engine/compile/program.h"
 
 typedef enum pcot_kind { PC_NOTHING, PC_ALIAS, PC_OWN } pcot_kind;
 

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "base/mem.h"
-#include "engine/plan_internal.h"
+#include "engine/run/plan_internal.h"
 
 /* "cayley", "cayley2", ...: op and number among the nodes of that op in the segment. */
 static int find_node(const ph_graph *g, const char *name) {
@@ -25,8 +25,8 @@ static int find_node(const ph_graph *g, const char *name) {
 
 static void list_names(const ph_plan *p, char *buf, size_t size) {
   size_t n = 0;
-  for (int s = 0; s < p->nparts; s++) {
-    const ph_graph *g = &p->part[s].prog.graph;
+  for (int s = 0; s < p->nsegments; s++) {
+    const ph_graph *g = &p->segment[s].prog.graph;
     for (int i = 0; i < g->n; i++) {
       if (g->node[i].live && ph_graph_is_param(g, i) && g->node[i].op && n < size) {
         n += (size_t)snprintf(buf + n, size - n, " s%d.%s", s + 1, g->node[i].op->name);
@@ -36,14 +36,14 @@ static void list_names(const ph_plan *p, char *buf, size_t size) {
 }
 
 /* Evaluates the op that makes `node` for one layer on plain matrices, recursively: measurement, not speed. */
-static ph_status evaluate(const ph_plan *p, int part, int node, int64_t layer, ph_tensor **out, ph_err *err) {
-  const ph_graph *g = &p->part[part].prog.graph;
+static ph_status evaluate(const ph_plan *p, int segment, int node, int64_t layer, ph_tensor **out, ph_err *err) {
+  const ph_graph *g = &p->segment[segment].prog.graph;
   const ph_gnode *n = &g->node[node];
   if (n->param >= 0) {
-    const ph_param *q = &p->param[p->part[part].first_param + n->param];
+    const ph_param *q = &p->param[p->segment[segment].first_param + n->param];
     ph_status st = ph_tensor_new(out, p->ir->dtype, 2, (int64_t[]){q->rows, q->cols}, err);
     if (!st) {
-      memcpy((*out)->data, ph_at(p, q->value, layer * q->rows * q->cols), ph_tensor_bytes(*out));
+      memcpy((*out)->data, ph_plan_at(p, q->value, layer * q->rows * q->cols), ph_tensor_bytes(*out));
     }
     return st;
   }
@@ -51,7 +51,7 @@ static ph_status evaluate(const ph_plan *p, int part, int node, int64_t layer, p
   bool sample[PH_OP_ARGS] = {0};
   ph_status st = PH_OK;
   for (int a = 0; !st && a < n->nargs; a++) {
-    st = evaluate(p, part, n->arg[a], layer, &arg[a], err);
+    st = evaluate(p, segment, n->arg[a], layer, &arg[a], err);
   }
   st = st ? st : ph_op_eager(n->op, n->nargs, (const ph_tensor *const *)arg, sample, n->attr, out, err);
   for (int a = 0; a < PH_OP_ARGS; a++) {
@@ -60,13 +60,13 @@ static ph_status evaluate(const ph_plan *p, int part, int node, int64_t layer, p
   return st;
 }
 
-static ph_status collect(const ph_plan *p, int part, int node, ph_tensor **out, ph_err *err) {
-  ph_shape s = p->part[part].prog.graph.node[node].shape;
+static ph_status collect(const ph_plan *p, int segment, int node, ph_tensor **out, ph_err *err) {
+  ph_shape s = p->segment[segment].prog.graph.node[node].shape;
   ph_tensor *all = NULL;
-  ph_status st = ph_tensor_new(&all, PH_F64, 3, (int64_t[]){p->part[part].layers, s.rows, s.cols}, err);
-  for (int64_t l = 0; !st && l < p->part[part].layers; l++) {
+  ph_status st = ph_tensor_new(&all, PH_F64, 3, (int64_t[]){p->segment[segment].layers, s.rows, s.cols}, err);
+  for (int64_t l = 0; !st && l < p->segment[segment].layers; l++) {
     ph_tensor *one = NULL;
-    st = evaluate(p, part, node, l, &one, err);
+    st = evaluate(p, segment, node, l, &one, err);
     for (int64_t i = 0; !st && i < s.rows * s.cols; i++) {
       ph_tensor_set(all, l * s.rows * s.cols + i, ph_tensor_get(one, i));
     }
@@ -81,12 +81,12 @@ static ph_status collect(const ph_plan *p, int part, int node, ph_tensor **out, 
 }
 
 ph_status ph_plan_param_value(ph_plan *p, const char *name, ph_tensor **out, ph_err *err) {
-  int part = 0;
+  int segment = 0;
   int used = 0;
-  if (sscanf(name, "s%d.%n", &part, &used) == 1 && used > 0 && part >= 1 && part <= p->nparts) {
-    int node = find_node(&p->part[part - 1].prog.graph, name + used);
+  if (sscanf(name, "s%d.%n", &segment, &used) == 1 && used > 0 && segment >= 1 && segment <= p->nsegments) {
+    int node = find_node(&p->segment[segment - 1].prog.graph, name + used);
     if (node >= 0) {
-      return collect(p, part - 1, node, out, err);
+      return collect(p, segment - 1, node, out, err);
     }
   }
   char names[256] = "";

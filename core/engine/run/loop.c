@@ -1,9 +1,9 @@
-/* run.c - running a plan: batches cut into fixed groups, groups into tiles; loss; the two regions of a training step. */
+/* loop.c - running a plan: batches cut into fixed groups, groups into tiles; loss; the two regions of a training step. */
 #include <assert.h>
 #include <math.h>
 #include <time.h>
 
-#include "engine/plan_internal.h"
+#include "engine/run/plan_internal.h"
 
 static double now(void) {
   struct timespec t;
@@ -13,79 +13,79 @@ static double now(void) {
 
 /* ---- data in and out of a tile: [position][sample][feature] ---- */
 
-static void move_rows(const ph_plan *p, const ph_desk *d, ph_shape s, char *tile, const ph_tensor *t, bool in) {
+static void move_rows(const ph_plan *p, const ph_worker *w, ph_shape s, char *tile, const ph_tensor *t, bool in) {
   int64_t width = s.pos * s.cols;
-  for (int64_t r = 0; r < d->rows; r++) {
-    int64_t row = in ? p->job.idx[d->first + r] : p->job.first + d->first + r;
-    char *sample = ph_at(p, t->data, row * width);
+  for (int64_t r = 0; r < w->rows; r++) {
+    int64_t row = in ? p->job.idx[w->first + r] : p->job.first + w->first + r;
+    char *sample = ph_plan_at(p, t->data, row * width);
     for (int64_t q = 0; q < s.pos; q++) {
-      char *here = ph_at(p, tile, (q * d->rows + r) * s.cols);
-      char *there = ph_at(p, sample, q * s.cols);
+      char *here = ph_plan_at(p, tile, (q * w->rows + r) * s.cols);
+      char *there = ph_plan_at(p, sample, q * s.cols);
       memcpy(in ? here : there, in ? there : here, (size_t)s.cols * p->size);
     }
   }
 }
 
-static void gather_labels(const ph_plan *p, ph_desk *d) {
+static void gather_labels(const ph_plan *p, ph_worker *w) {
   for (int64_t q = 0; q < p->ir->output.pos; q++) {
-    for (int64_t r = 0; r < d->rows; r++) {
-      d->label[q * d->rows + r] = p->job.data->label[p->job.idx[d->first + r]];
+    for (int64_t r = 0; r < w->rows; r++) {
+      w->label[q * w->rows + r] = p->job.data->label[p->job.idx[w->first + r]];
     }
   }
 }
 
 /* ---- loss of a tile: mean over positions; a sample is hit when its last position is ---- */
 
-static void tile_loss(ph_plan *p, ph_desk *d, ph_group_result *res) {
+static void tile_loss(ph_plan *p, ph_worker *w, ph_group_result *res) {
   ph_shape out = p->ir->output;
-  int64_t rows = out.pos * d->rows;
-  const char *y = ph_stream_output(d, p->nparts - 1);
-  char *g = p->job.mode == PH_MODE_GRAD ? d->g[p->nparts] : NULL;
+  int64_t rows = out.pos * w->rows;
+  const char *y = ph_stream_output(w, p->nsegments - 1);
+  char *g = p->job.mode == PH_MODE_GRAD ? w->g[p->nsegments] : NULL;
   double scale = p->job.scale / (double)out.pos;
   if (p->ir->loss == PH_LOSS_NONE) {
     return;
   }
   if (p->ir->loss == PH_LOSS_SOFTMAX_CE) {
-    gather_labels(p, d);
-    p->k->softmax_ce(rows, out.cols, y, out.cols, d->label, scale, d->loss, d->hit, g, out.cols);
-    for (int64_t r = rows - d->rows; r < rows; r++) {
-      res->hits += d->hit[r];
+    gather_labels(p, w);
+    p->k->softmax_ce(rows, out.cols, y, out.cols, w->label, scale, w->loss, w->hit, g, out.cols);
+    for (int64_t r = rows - w->rows; r < rows; r++) {
+      res->hits += w->hit[r];
     }
   } else {
-    move_rows(p, d, out, d->target, p->job.data->target, true);
-    p->k->mse(rows, out.cols, y, out.cols, d->target, out.cols, scale, d->loss, g, out.cols);
+    move_rows(p, w, out, w->target, p->job.data->target, true);
+    p->k->mse(rows, out.cols, y, out.cols, w->target, out.cols, scale, w->loss, g, out.cols);
   }
   double sum = 0;
   for (int64_t r = 0; r < rows; r++) {
-    sum += d->loss[r];
+    sum += w->loss[r];
   }
   res->loss += sum / (double)out.pos;
 }
 
 static void check_gradient(const ph_plan *p, int group, ph_group_result *res) {
-  for (int s = 0; s < p->nparts && res->finite; s++) {
-    const ph_part *t = &p->part[s];
+  for (int s = 0; s < p->nsegments && res->finite; s++) {
+    const ph_segment *t = &p->segment[s];
     int64_t n = t->layers * t->prog.grad;
-    res->finite = p->k->first_nonfinite(n, ph_at(p, t->grad, group * n)) < 0;
+    res->finite = p->k->first_nonfinite(n, ph_plan_at(p, t->grad, group * n)) < 0;
   }
 }
 
-static void run_tile(ph_plan *p, ph_desk *d, bool fresh) {
+static void run_tile(ph_plan *p, ph_worker *w, bool fresh) {
   const ph_job *j = &p->job;
-  ph_group_result *res = &p->result[d->group];
+  ph_group_result *res = &p->result[w->group];
   bool grad = j->mode == PH_MODE_GRAD;
-  move_rows(p, d, p->ir->input, d->x, j->data->x, true);
-  ph_stream_forward(p, d, grad);
+  move_rows(p, w, p->ir->input, w->x, j->data->x, true);
+  ph_stream_forward(p, w, grad);
   if (j->out) {
-    move_rows(p, d, p->ir->output, ph_stream_output(d, p->nparts - 1), j->out, false);
+    move_rows(p, w, p->ir->output, ph_stream_output(w, p->nsegments - 1), j->out, false);
   }
   if (j->mode != PH_MODE_DIAGNOSE) {
-    tile_loss(p, d, res);
+    tile_loss(p, w, res);
   }
   if (grad) {
-    ph_stream_backward(p, d, d->group, fresh, j->gx != NULL);
+    ph_stream_backward(p, w, w->group, fresh, j->gx != NULL);
     if (j->gx) {
-      move_rows(p, d, p->ir->input, d->g[0], j->gx, false);
+      move_rows(p, w, p->ir->input, w->g[0], j->gx, false);
     }
   }
 }
@@ -96,15 +96,15 @@ static void group_task(void *plan, int group, int worker) {
     p->stopped = 1;
     return;
   }
-  ph_desk *d = &p->desk[worker];
+  ph_worker *w = &p->worker[worker];
   int64_t from = group * p->group;
   int64_t to = from + p->group < p->job.n ? from + p->group : p->job.n;
   p->result[group] = (ph_group_result){.finite = true, .bad_segment = -1, .bad_step = -1};
-  d->group = group;
+  w->group = group;
   for (int64_t at = from; at < to; at += p->tile) {
-    d->first = at;
-    d->rows = to - at < p->tile ? to - at : p->tile;
-    run_tile(p, d, at == from && !p->job.accumulate);
+    w->first = at;
+    w->rows = to - at < p->tile ? to - at : p->tile;
+    run_tile(p, w, at == from && !p->job.accumulate);
   }
   if (p->job.mode == PH_MODE_GRAD) {
     check_gradient(p, group, &p->result[group]);
@@ -315,10 +315,10 @@ ph_status ph_plan_step(ph_plan *p, const ph_data *data, const int32_t *idx, int6
 
 ph_status ph_plan_probe(ph_plan *p, const ph_data *data, const int32_t *idx, int64_t n, const ph_probe *probe,
                         ph_result *res, ph_err *err) {
-  if (probe->segment < 0 || probe->segment >= p->nparts) {
-    return ph_err_set(err, PH_E_ARG, "segment %d is outside 1..%d", probe->segment + 1, p->nparts);
+  if (probe->segment < 0 || probe->segment >= p->nsegments) {
+    return ph_err_set(err, PH_E_ARG, "segment %d is outside 1..%d", probe->segment + 1, p->nsegments);
   }
-  const ph_part *t = &p->part[probe->segment];
+  const ph_segment *t = &p->segment[probe->segment];
   if (probe->port && t->prog.port < 0) {
     return ph_err_set(err, PH_E_ARG,
                       "segment %d has no port terms apart from its state channel (or the plan was made without probes)",

@@ -1,27 +1,27 @@
 /* stream.c - the stream phase: a tile of samples through all iterations of all segments, forward and back.
  *
  * Addresses are a space's base for this iteration plus a slot's offset. The tape holds one record per iteration; when it
- * would outgrow its share only the states at chunk starts are kept and a chunk is run again before its backward pass.
+ * would outgrow its share only the states at window starts are kept and a window is run again before its backward pass.
  */
-#include "engine/plan_internal.h"
+#include "engine/run/plan_internal.h"
 
 typedef struct frame { /* one iteration of one segment on one tile */
   ph_plan *p;
-  ph_desk *d;
-  ph_part *part;
+  ph_worker *w;
+  ph_segment *segment;
   char *base[PH_SP_COUNT];
   char *pack, *grad;
   bool acc; /* weight cotangents add to what is there */
 } frame;
 
 static inline char *address(const frame *f, int slot) {
-  const ph_vslot *s = &f->part->prog.slot[slot];
-  return ph_at(f->p, f->base[s->space], s->off);
+  const ph_slot *s = &f->segment->prog.slot[slot];
+  return ph_plan_at(f->p, f->base[s->space], s->off);
 }
 
-static inline int64_t stride(const frame *f, int slot) { return f->part->prog.slot[slot].ld; }
+static inline int64_t stride(const frame *f, int slot) { return f->segment->prog.slot[slot].ld; }
 
-static inline int64_t rows_of(const frame *f, ph_shape s) { return s.pos * f->d->rows; }
+static inline int64_t rows_of(const frame *f, ph_shape s) { return s.pos * f->w->rows; }
 
 /* ---- reading ahead ---- */
 
@@ -62,25 +62,25 @@ static inline void ahead_ask(ahead *a) {
 /* ---- instructions ---- */
 
 static void run_product(const frame *f, const ph_ins *i) {
-  const ph_product *q = &f->part->prog.product[i->product];
-  int64_t rows = rows_of(f, f->part->prog.slot[i->out].shape);
-  f->p->k->gemm(rows, q->N, q->K, address(f, i->a), stride(f, i->a), 1, ph_at(f->p, f->pack, q->wt), q->N,
+  const ph_product *q = &f->segment->prog.product[i->product];
+  int64_t rows = rows_of(f, f->segment->prog.slot[i->out].shape);
+  f->p->k->gemm(rows, q->N, q->K, address(f, i->a), stride(f, i->a), 1, ph_plan_at(f->p, f->pack, q->wt), q->N,
                 i->d >= 0 ? address(f, i->d) : NULL, i->d >= 0 ? stride(f, i->d) : 0,
-                q->wb >= 0 ? ph_at(f->p, f->pack, q->wb) : NULL, address(f, i->out), stride(f, i->out));
+                q->wb >= 0 ? ph_plan_at(f->p, f->pack, q->wb) : NULL, address(f, i->out), stride(f, i->out));
 }
 
 static void run_weight_grad(const frame *f, const ph_ins *i) {
-  const ph_product *q = &f->part->prog.product[i->product];
-  int64_t rows = rows_of(f, f->part->prog.slot[i->b].shape);
-  char *g = ph_at(f->p, f->grad, q->grad);
+  const ph_product *q = &f->segment->prog.product[i->product];
+  int64_t rows = rows_of(f, f->segment->prog.slot[i->b].shape);
+  char *g = ph_plan_at(f->p, f->grad, q->grad);
   f->p->k->gemm(q->N, q->K, rows, address(f, i->a), 1, stride(f, i->a), address(f, i->b), stride(f, i->b),
                 f->acc ? g : NULL, q->K, NULL, g, q->K);
 }
 
 static void run_data_grad(const frame *f, const ph_ins *i) {
-  const ph_product *q = &f->part->prog.product[i->product];
-  int64_t rows = rows_of(f, f->part->prog.slot[i->out].shape);
-  f->p->k->gemm(rows, q->K, q->N, address(f, i->a), stride(f, i->a), 1, ph_at(f->p, f->pack, q->wn), q->K,
+  const ph_product *q = &f->segment->prog.product[i->product];
+  int64_t rows = rows_of(f, f->segment->prog.slot[i->out].shape);
+  f->p->k->gemm(rows, q->K, q->N, address(f, i->a), stride(f, i->a), 1, ph_plan_at(f->p, f->pack, q->wn), q->K,
                 i->d >= 0 ? address(f, i->d) : NULL, i->d >= 0 ? stride(f, i->d) : 0, NULL, address(f, i->out),
                 stride(f, i->out));
 }
@@ -93,14 +93,14 @@ static void run_axpby(const frame *f, const ph_ins *i) {
 
 static void run_colsum(const frame *f, const ph_ins *i) {
   f->p->k->colsum(rows_of(f, i->out_shape), i->out_shape.cols, address(f, i->a), stride(f, i->a),
-                  ph_at(f->p, f->grad, f->part->prog.weight[i->weight].grad), f->acc);
+                  ph_plan_at(f->p, f->grad, f->segment->prog.weight[i->weight].grad), f->acc);
 }
 
 static void run_zero(const frame *f, const ph_ins *i) {
-  ph_shape s = f->part->prog.slot[i->out].shape;
+  ph_shape s = f->segment->prog.slot[i->out].shape;
   char *out = address(f, i->out);
   for (int64_t r = 0; r < rows_of(f, s); r++) {
-    memset(ph_at(f->p, out, r * stride(f, i->out)), 0, (size_t)s.cols * f->p->size);
+    memset(ph_plan_at(f->p, out, r * stride(f, i->out)), 0, (size_t)s.cols * f->p->size);
   }
 }
 
@@ -108,8 +108,8 @@ static ph_opnd operand(const frame *f, int in) {
   if (in >= 0) {
     return (ph_opnd){address(f, in), stride(f, in), 0};
   }
-  const ph_weight *w = &f->part->prog.weight[~in];
-  return (ph_opnd){ph_at(f->p, f->pack, w->pack), w->cols, 0};
+  const ph_weight *w = &f->segment->prog.weight[~in];
+  return (ph_opnd){ph_plan_at(f->p, f->pack, w->pack), w->cols, 0};
 }
 
 static ph_shape call_shape(const frame *f, ph_shape s) {
@@ -118,7 +118,7 @@ static ph_shape call_shape(const frame *f, ph_shape s) {
 }
 
 static void run_op(const frame *f, const ph_ins *i) {
-  ph_call c = {.k = f->p->k, .count = 1, .scratch = f->d->op};
+  ph_call c = {.k = f->p->k, .count = 1, .scratch = f->w->op};
   for (int a = 0; a < i->nargs; a++) {
     c.in[a] = operand(f, i->in[a]);
     c.in_shape[a] = call_shape(f, i->in_shape[a]);
@@ -141,7 +141,7 @@ static void run_op(const frame *f, const ph_ins *i) {
     c.gin[a] = operand(f, i->gin[a]);
     c.acc[a] = i->acc[a];
     if (i->gin[a] < 0) { /* a parameter: its cotangent lies in the group's gradient */
-      c.gin[a].p = ph_at(f->p, f->grad, f->part->prog.weight[~i->gin[a]].grad);
+      c.gin[a].p = ph_plan_at(f->p, f->grad, f->segment->prog.weight[~i->gin[a]].grad);
       c.acc[a] = f->acc;
     }
   }
@@ -168,138 +168,138 @@ static void run_list(const frame *f, const ph_list *list, ahead *a) {
 
 /* ---- one segment ---- */
 
-static char *input_of(const ph_desk *d, int s) { return s == 0 ? d->x : ph_stream_output(d, s - 1); }
+static char *input_of(const ph_worker *w, int s) { return s == 0 ? w->x : ph_stream_output(w, s - 1); }
 
 /* Number of the tape record of iteration `it`; without keeping, two records take turns. */
-static int64_t record_number(const ph_part *t, int64_t it, bool keep) { return keep ? it % t->chunk : it & 1; }
+static int64_t record_number(const ph_segment *t, int64_t it, bool keep) { return keep ? it % t->window : it & 1; }
 
 /* The record that follows iteration `it`: its state is what the iteration gives. */
-static char *record_after(const ph_plan *p, const ph_desk *d, int s, int64_t it, bool keep) {
-  const ph_part *t = &p->part[s];
+static char *record_after(const ph_plan *p, const ph_worker *w, int s, int64_t it, bool keep) {
+  const ph_segment *t = &p->segment[s];
   int64_t number = keep ? record_number(t, it, true) + 1 : record_number(t, it + 1, false);
-  return ph_at(p, d->tape[s], number * t->prog.record);
+  return ph_plan_at(p, w->tape[s], number * t->prog.record);
 }
 
-static frame frame_of(ph_plan *p, ph_desk *d, int s, int64_t it, bool keep) {
-  ph_part *t = &p->part[s];
-  frame f = {.p = p, .d = d, .part = t};
-  char *record = ph_at(p, d->tape[s], record_number(t, it, keep) * t->prog.record);
+static frame frame_of(ph_plan *p, ph_worker *w, int s, int64_t it, bool keep) {
+  ph_segment *t = &p->segment[s];
+  frame f = {.p = p, .w = w, .segment = t};
+  char *record = ph_plan_at(p, w->tape[s], record_number(t, it, keep) * t->prog.record);
   f.base[PH_SP_TAPE] = record;
-  f.base[PH_SP_NEXT] = record_after(p, d, s, it, keep);
-  f.base[PH_SP_SCRATCH] = d->scratch[s];
-  f.base[PH_SP_COT] = d->cot[it & 1][s];
-  f.base[PH_SP_COTNEXT] = d->cot[(it & 1) ^ 1][s];
+  f.base[PH_SP_NEXT] = record_after(p, w, s, it, keep);
+  f.base[PH_SP_SCRATCH] = w->scratch[s];
+  f.base[PH_SP_COT] = w->cot[it & 1][s];
+  f.base[PH_SP_COTNEXT] = w->cot[(it & 1) ^ 1][s];
   if (t->prog.seg->kind == PH_SEG_TIME) {
-    int64_t in = it * d->rows * t->prog.seg->in.cols;
-    f.base[PH_SP_IN] = ph_at(p, input_of(d, s), in);
-    f.base[PH_SP_GIN] = ph_at(p, d->g[s], in);
-    int64_t out = it * d->rows * t->prog.seg->out.cols;
-    f.base[PH_SP_OUT] = ph_at(p, d->seq[s], out);
-    f.base[PH_SP_GOUT] = ph_at(p, d->g[s + 1], out);
+    int64_t in = it * w->rows * t->prog.seg->in.cols;
+    f.base[PH_SP_IN] = ph_plan_at(p, input_of(w, s), in);
+    f.base[PH_SP_GIN] = ph_plan_at(p, w->g[s], in);
+    int64_t out = it * w->rows * t->prog.seg->out.cols;
+    f.base[PH_SP_OUT] = ph_plan_at(p, w->seq[s], out);
+    f.base[PH_SP_GOUT] = ph_plan_at(p, w->g[s + 1], out);
   }
-  f.pack = ph_at(p, t->pack, (t->tied ? 0 : it) * t->prog.pack);
+  f.pack = ph_plan_at(p, t->pack, (t->tied ? 0 : it) * t->prog.pack);
   return f;
 }
 
-static void copy_state(const ph_plan *p, const ph_desk *d, const ph_part *t, char *to, const char *from) {
-  memcpy(to, from, (size_t)(d->rows * t->prog.seg->state.pos * t->prog.seg->state.cols) * p->size);
+static void copy_state(const ph_plan *p, const ph_worker *w, const ph_segment *t, char *to, const char *from) {
+  memcpy(to, from, (size_t)(w->rows * t->prog.seg->state.pos * t->prog.seg->state.cols) * p->size);
 }
 
 static ahead ahead_forward(const frame *f, int64_t it, int64_t to) {
   ahead a = {0};
-  const ph_part *t = f->part;
+  const ph_segment *t = f->segment;
   if (t->tied || it + 1 >= to) {
     return a;
   }
-  const char *pack = ph_at(f->p, f->pack, t->prog.pack);
+  const char *pack = ph_plan_at(f->p, f->pack, t->prog.pack);
   for (int i = 0; i < t->prog.nproducts; i++) {
-    ahead_add(&a, f->p, ph_at(f->p, pack, t->prog.product[i].wt), t->prog.product[i].N * t->prog.product[i].K);
+    ahead_add(&a, f->p, ph_plan_at(f->p, pack, t->prog.product[i].wt), t->prog.product[i].N * t->prog.product[i].K);
   }
   return a;
 }
 
 static ahead ahead_backward(const frame *f, int64_t it, int64_t from) {
   ahead a = {0};
-  const ph_part *t = f->part;
+  const ph_segment *t = f->segment;
   if (it <= from) {
     return a;
   }
-  ahead_add(&a, f->p, ph_at(f->p, f->base[PH_SP_TAPE], -t->prog.record), t->prog.record / 2);
+  ahead_add(&a, f->p, ph_plan_at(f->p, f->base[PH_SP_TAPE], -t->prog.record), t->prog.record / 2);
   for (int i = 0; i < t->prog.nproducts && !t->tied; i++) {
-    ahead_add(&a, f->p, ph_at(f->p, f->pack, t->prog.product[i].wn - t->prog.pack),
+    ahead_add(&a, f->p, ph_plan_at(f->p, f->pack, t->prog.product[i].wn - t->prog.pack),
               t->prog.product[i].N * t->prog.product[i].K);
   }
   if (!t->tied) {
-    ahead_add(&a, f->p, ph_at(f->p, f->grad, -t->prog.grad), t->prog.grad);
+    ahead_add(&a, f->p, ph_plan_at(f->p, f->grad, -t->prog.grad), t->prog.grad);
   }
   return a;
 }
 
-static void run_forward(ph_plan *p, ph_desk *d, int s, int64_t from, int64_t to, bool keep) {
-  ph_part *t = &p->part[s];
+static void run_forward(ph_plan *p, ph_worker *w, int s, int64_t from, int64_t to, bool keep) {
+  ph_segment *t = &p->segment[s];
   for (int64_t it = from; it < to; it++) {
-    frame f = frame_of(p, d, s, it, keep);
+    frame f = frame_of(p, w, s, it, keep);
     ahead a = ahead_forward(&f, it, to);
     run_list(&f, &t->prog.fwd, &a);
-    if (!d->replay && (p->job.probe || p->job.mode == PH_MODE_DIAGNOSE)) {
+    if (!w->replay && (p->job.probe || p->job.mode == PH_MODE_DIAGNOSE)) {
       const char *port = t->prog.port >= 0 ? address(&f, t->prog.port) : NULL;
-      ph_probe_forward(p, d, s, it, f.base[PH_SP_NEXT], port, port ? stride(&f, t->prog.port) : 0);
+      ph_probe_forward(p, w, s, it, f.base[PH_SP_NEXT], port, port ? stride(&f, t->prog.port) : 0);
     }
   }
 }
 
 /* The state that enters: zero over time, else what the segment before gave. */
-static void enter(ph_plan *p, ph_desk *d, int s, bool keep) {
-  ph_part *t = &p->part[s];
-  char *first = ph_at(p, d->tape[s], record_number(t, 0, keep) * t->prog.record);
+static void enter(ph_plan *p, ph_worker *w, int s, bool keep) {
+  ph_segment *t = &p->segment[s];
+  char *first = ph_plan_at(p, w->tape[s], record_number(t, 0, keep) * t->prog.record);
   if (t->prog.seg->kind == PH_SEG_TIME) {
-    memset(first, 0, (size_t)(d->rows * t->prog.seg->state.cols) * p->size);
+    memset(first, 0, (size_t)(w->rows * t->prog.seg->state.cols) * p->size);
   } else {
-    copy_state(p, d, t, first, input_of(d, s));
+    copy_state(p, w, t, first, input_of(w, s));
   }
   if (p->job.probe) {
-    ph_probe_forward(p, d, s, -1, first, NULL, 0);
+    ph_probe_forward(p, w, s, -1, first, NULL, 0);
   }
 }
 
-/* All chunks but the last run on two records, leaving their first states behind; the last keeps its tape. */
-static void segment_forward(ph_plan *p, ph_desk *d, int s, bool keep) {
-  ph_part *t = &p->part[s];
+/* All windows but the last run on two records, leaving their first states behind; the last keeps its tape. */
+static void segment_forward(ph_plan *p, ph_worker *w, int s, bool keep) {
+  ph_segment *t = &p->segment[s];
   int64_t repeat = t->prog.seg->repeat;
-  if (!keep || t->chunks == 1) {
-    enter(p, d, s, keep);
-    run_forward(p, d, s, 0, repeat, keep);
+  if (!keep || t->windows == 1) {
+    enter(p, w, s, keep);
+    run_forward(p, w, s, 0, repeat, keep);
     return;
   }
-  enter(p, d, s, false);
+  enter(p, w, s, false);
   int64_t state = p->tile * t->prog.seg->state.pos * t->prog.seg->state.cols;
-  for (int64_t c = 0; c < t->chunks; c++) {
-    char *kept = ph_at(p, d->kept[s], c * state);
-    copy_state(p, d, t, kept, ph_at(p, d->tape[s], record_number(t, c * t->chunk, false) * t->prog.record));
-    if (c + 1 < t->chunks) {
-      run_forward(p, d, s, c * t->chunk, (c + 1) * t->chunk, false);
+  for (int64_t n = 0; n < t->windows; n++) {
+    char *kept = ph_plan_at(p, w->kept[s], n * state);
+    copy_state(p, w, t, kept, ph_plan_at(p, w->tape[s], record_number(t, n * t->window, false) * t->prog.record));
+    if (n + 1 < t->windows) {
+      run_forward(p, w, s, n * t->window, (n + 1) * t->window, false);
     } else {
-      copy_state(p, d, t, d->tape[s], kept);
-      run_forward(p, d, s, c * t->chunk, repeat, true);
+      copy_state(p, w, t, w->tape[s], kept);
+      run_forward(p, w, s, n * t->window, repeat, true);
     }
   }
 }
 
-char *ph_stream_output(const ph_desk *d, int s) { return d->seq[s]; }
+char *ph_stream_output(const ph_worker *w, int s) { return w->seq[s]; }
 
-static void leave(ph_plan *p, ph_desk *d, int s, bool keep) {
-  ph_part *t = &p->part[s];
+static void leave(ph_plan *p, ph_worker *w, int s, bool keep) {
+  ph_segment *t = &p->segment[s];
   if (t->prog.seg->read >= 0) {
     return; /* written step by step */
   }
-  const char *state = record_after(p, d, s, t->prog.seg->repeat - 1, keep);
-  memcpy(d->seq[s], state, (size_t)(d->rows * t->prog.seg->out.pos * t->prog.seg->out.cols) * p->size);
+  const char *state = record_after(p, w, s, t->prog.seg->repeat - 1, keep);
+  memcpy(w->seq[s], state, (size_t)(w->rows * t->prog.seg->out.pos * t->prog.seg->out.cols) * p->size);
 }
 
-void ph_stream_forward(ph_plan *p, ph_desk *d, bool keep) {
-  for (int s = 0; s < p->nparts; s++) {
-    segment_forward(p, d, s, keep);
-    leave(p, d, s, keep);
+void ph_stream_forward(ph_plan *p, ph_worker *w, bool keep) {
+  for (int s = 0; s < p->nsegments; s++) {
+    segment_forward(p, w, s, keep);
+    leave(p, w, s, keep);
   }
 }
 
@@ -311,48 +311,48 @@ static const ph_back *back_of(const ph_program *q, bool entry) {
 
 static void probe_cot(const frame *f, int s, int64_t at, int slot) {
   if (f->p->job.probe) {
-    ph_shape shape = f->part->prog.slot[slot].shape;
-    ph_probe_backward(f->p, f->d, s, at, address(f, slot), stride(f, slot), shape.cols);
+    ph_shape shape = f->segment->prog.slot[slot].shape;
+    ph_probe_backward(f->p, f->w, s, at, address(f, slot), stride(f, slot), shape.cols);
   }
 }
 
 /* The result's cotangent enters where the program wants it: from the segment after, or zero when steps are read. */
 static void enter_cot(const frame *f, int s, const ph_back *b) {
-  const ph_vslot *slot = &f->part->prog.slot[b->result_in];
+  const ph_slot *slot = &f->segment->prog.slot[b->result_in];
   int64_t rows = rows_of(f, slot->shape);
   char *to = address(f, b->result_in);
-  if (f->part->prog.seg->read < 0) {
-    f->p->k->axpby(rows, slot->shape.cols, 1.0, f->d->g[s + 1], slot->shape.cols, 0.0, NULL, 0, to, slot->ld);
+  if (f->segment->prog.seg->read < 0) {
+    f->p->k->axpby(rows, slot->shape.cols, 1.0, f->w->g[s + 1], slot->shape.cols, 0.0, NULL, 0, to, slot->ld);
     return;
   }
   for (int64_t r = 0; r < rows; r++) {
-    memset(ph_at(f->p, to, r * slot->ld), 0, (size_t)slot->shape.cols * f->p->size);
+    memset(ph_plan_at(f->p, to, r * slot->ld), 0, (size_t)slot->shape.cols * f->p->size);
   }
 }
 
 static void leave_cot(const frame *f, int s, const ph_back *b) {
-  const ph_vslot *slot = &f->part->prog.slot[b->state_cot];
+  const ph_slot *slot = &f->segment->prog.slot[b->state_cot];
   f->p->k->axpby(rows_of(f, slot->shape), slot->shape.cols, 1.0, address(f, b->state_cot), slot->ld, 0.0, NULL, 0,
-                 f->d->g[s], slot->shape.cols);
+                 f->w->g[s], slot->shape.cols);
 }
 
-static void segment_backward(ph_plan *p, ph_desk *d, int s, int group, bool fresh, bool entry) {
-  ph_part *t = &p->part[s];
+static void segment_backward(ph_plan *p, ph_worker *w, int s, int group, bool fresh, bool entry) {
+  ph_segment *t = &p->segment[s];
   const ph_back *b = back_of(&t->prog, entry);
   int64_t repeat = t->prog.seg->repeat;
   int64_t state = p->tile * t->prog.seg->state.pos * t->prog.seg->state.cols;
-  for (int64_t c = t->chunks - 1; c >= 0; c--) {
-    int64_t from = c * t->chunk;
-    int64_t to = from + t->chunk < repeat ? from + t->chunk : repeat;
-    if (c + 1 < t->chunks) {
-      d->replay = true; /* probes have seen the first pass */
-      copy_state(p, d, t, d->tape[s], ph_at(p, d->kept[s], c * state));
-      run_forward(p, d, s, from, to, true);
-      d->replay = false;
+  for (int64_t n = t->windows - 1; n >= 0; n--) {
+    int64_t from = n * t->window;
+    int64_t to = from + t->window < repeat ? from + t->window : repeat;
+    if (n + 1 < t->windows) {
+      w->replay = true; /* probes have seen the first pass */
+      copy_state(p, w, t, w->tape[s], ph_plan_at(p, w->kept[s], n * state));
+      run_forward(p, w, s, from, to, true);
+      w->replay = false;
     }
     for (int64_t it = to - 1; it >= from; it--) {
-      frame f = frame_of(p, d, s, it, true);
-      f.grad = ph_at(p, t->grad, ((int64_t)group * t->layers + (t->tied ? 0 : it)) * t->prog.grad);
+      frame f = frame_of(p, w, s, it, true);
+      f.grad = ph_plan_at(p, t->grad, ((int64_t)group * t->layers + (t->tied ? 0 : it)) * t->prog.grad);
       f.acc = !fresh || (t->tied && it != repeat - 1);
       if (it == repeat - 1) {
         enter_cot(&f, s, b);
@@ -370,8 +370,8 @@ static void segment_backward(ph_plan *p, ph_desk *d, int s, int group, bool fres
   }
 }
 
-void ph_stream_backward(ph_plan *p, ph_desk *d, int group, bool fresh, bool entry) {
-  for (int s = p->nparts - 1; s >= 0; s--) {
-    segment_backward(p, d, s, group, fresh, entry);
+void ph_stream_backward(ph_plan *p, ph_worker *w, int group, bool fresh, bool entry) {
+  for (int s = p->nsegments - 1; s >= 0; s--) {
+    segment_backward(p, w, s, group, fresh, entry);
   }
 }

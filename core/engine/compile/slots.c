@@ -1,6 +1,6 @@
-/* pieces.c - what a program is made of: growing arrays, slots, instructions, and the places slots get. */
+/* slots.c - what a program is made of: growing arrays, slots, instructions, and the places slots get. */
 #include "base/mem.h"
-#include "engine/program.h"
+#include "engine/compile/program.h"
 
 /* ---- growing arrays ---- */
 
@@ -15,18 +15,17 @@ void *ph_program_room(ph_program *p, void *array, int used, int *room, size_t si
   return grown ? grown : array;
 }
 
-int ph_slot_new(ph_program *p, ph_space space, ph_shape shape) {
+int ph_program_slot(ph_program *p, ph_space space, ph_shape shape) {
   p->slot = ph_program_room(p, p->slot, p->nslots, &p->slot_room, sizeof *p->slot);
   if (p->failed) {
     return 0;
   }
-  p->slot[p->nslots] =
-      (ph_vslot){.space = space, .shape = shape, .base = -1, .mirror = -1, .off = -1, .ld = shape.cols};
+  p->slot[p->nslots] = (ph_slot){.space = space, .shape = shape, .base = -1, .mirror = -1, .off = -1, .ld = shape.cols};
   return p->nslots++;
 }
 
-int ph_slot_view(ph_program *p, int base, int64_t col, ph_shape shape) {
-  int s = ph_slot_new(p, p->failed ? PH_SP_SCRATCH : p->slot[base].space, shape);
+int ph_program_view(ph_program *p, int base, int64_t col, ph_shape shape) {
+  int s = ph_program_slot(p, p->failed ? PH_SP_SCRATCH : p->slot[base].space, shape);
   if (!p->failed) {
     p->slot[s].base = base;
     p->slot[s].col = (int)col;
@@ -34,7 +33,7 @@ int ph_slot_view(ph_program *p, int base, int64_t col, ph_shape shape) {
   return s;
 }
 
-ph_ins *ph_emit(ph_program *p, ph_list *list, ph_ins_kind kind) {
+ph_ins *ph_program_emit(ph_program *p, ph_list *list, ph_ins_kind kind) {
   static ph_ins sink;
   list->ins = ph_program_room(p, list->ins, list->n, &list->room, sizeof *list->ins);
   if (p->failed) {
@@ -48,8 +47,8 @@ ph_ins *ph_emit(ph_program *p, ph_list *list, ph_ins_kind kind) {
   return i;
 }
 
-void ph_emit_axpby(ph_program *p, ph_list *list, double alpha, int a, double beta, int b, int out) {
-  ph_ins *i = ph_emit(p, list, PH_INS_AXPBY);
+void ph_program_axpby(ph_program *p, ph_list *list, double alpha, int a, double beta, int b, int out) {
+  ph_ins *i = ph_program_emit(p, list, PH_INS_AXPBY);
   i->alpha = alpha;
   i->a = a;
   i->beta = beta;
@@ -82,7 +81,7 @@ static int64_t *space_total(ph_program *p, ph_space s) {
 
 void ph_program_place(ph_program *p) {
   for (int i = 0; i < p->nslots; i++) {
-    ph_vslot *s = &p->slot[i];
+    ph_slot *s = &p->slot[i];
     if (s->base >= 0 || s->mirror >= 0) {
       continue;
     }
@@ -91,7 +90,7 @@ void ph_program_place(ph_program *p) {
   }
   for (int pass = 0; pass < 2; pass++) { /* views, then mirrors of views */
     for (int i = 0; i < p->nslots; i++) {
-      ph_vslot *s = &p->slot[i];
+      ph_slot *s = &p->slot[i];
       int of = pass == 0 ? s->base : s->mirror;
       if (of >= 0) {
         s->off = p->slot[of].off + (pass == 0 ? s->col : 0);

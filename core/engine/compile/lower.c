@@ -5,7 +5,7 @@
  * lies in the tape, everything else in scratch.
  */
 #include "base/mem.h"
-#include "engine/program.h"
+#include "engine/compile/program.h"
 
 /* ---- what backward reads ---- */
 
@@ -43,17 +43,17 @@ static void place_concatenated(ph_program *p, ph_product *q, const bool *saved) 
   }
   ph_shape s = p->graph.node[q->input].shape;
   s.cols = q->N;
-  q->out = ph_slot_new(p, keep ? PH_SP_TAPE : PH_SP_SCRATCH, s);
+  q->out = ph_program_slot(p, keep ? PH_SP_TAPE : PH_SP_SCRATCH, s);
   int64_t col = 0;
   for (int m = 0; m < q->members && !p->failed; m++) {
     ph_shape view = p->graph.node[q->member[m]].shape;
-    p->value[q->member[m]] = ph_slot_view(p, q->out, col, view);
+    p->value[q->member[m]] = ph_program_view(p, q->out, col, view);
     col += view.cols;
   }
 }
 
 static void emit_product(ph_program *p, int i, int d, int out) {
-  ph_ins *ins = ph_emit(p, &p->fwd, PH_INS_PRODUCT);
+  ph_ins *ins = ph_program_emit(p, &p->fwd, PH_INS_PRODUCT);
   ins->product = i;
   ins->a = p->value[p->product[i].input];
   ins->d = d;
@@ -63,13 +63,13 @@ static void emit_product(ph_program *p, int i, int d, int out) {
 static void lower_member(ph_program *p, int node, const bool *saved) {
   int64_t col = 0;
   int index = 0;
-  int i = ph_member_find(p, node, &col, &index);
+  int i = ph_program_member(p, node, &col, &index);
   if (i < 0 || p->failed) {
     return; /* an apply whose bias ends the member */
   }
   ph_product *q = &p->product[i];
   if (q->members == 1) {
-    p->value[node] = ph_slot_new(p, home(p, node, saved), p->graph.node[node].shape);
+    p->value[node] = ph_program_slot(p, home(p, node, saved), p->graph.node[node].shape);
     emit_product(p, i, -1, p->value[node]);
   } else if (q->out < 0) {
     place_concatenated(p, q, saved);
@@ -92,25 +92,25 @@ static bool state_channel(const ph_graph *g, int i) {
 static void emit_sum(ph_program *p, const int *term, int n, int out) {
   int start = -1; /* what the next product adds to */
   for (int i = 0; i < n; i++) {
-    if (ph_absorbed(p, term[i])) {
+    if (ph_program_absorbed(p, term[i])) {
       continue;
     }
     int v = p->value[term[i]];
     if (start >= 0) {
-      ph_emit_axpby(p, &p->fwd, 1.0, start, 1.0, v, out);
+      ph_program_axpby(p, &p->fwd, 1.0, start, 1.0, v, out);
     }
     start = start >= 0 ? out : v;
   }
   for (int i = 0; i < n; i++) {
-    if (ph_absorbed(p, term[i])) {
+    if (ph_program_absorbed(p, term[i])) {
       int64_t col = 0;
       int index = 0;
-      emit_product(p, ph_member_find(p, term[i], &col, &index), start, out);
+      emit_product(p, ph_program_member(p, term[i], &col, &index), start, out);
       start = out;
     }
   }
   if (start != out) { /* a single plain value */
-    ph_emit_axpby(p, &p->fwd, 1.0, start, 0.0, -1, out);
+    ph_program_axpby(p, &p->fwd, 1.0, start, 0.0, -1, out);
   }
 }
 
@@ -130,14 +130,14 @@ static void sum_apart(ph_program *p, int *term, int n, int out) {
     emit_sum(p, np ? port : term, n, out);
     return;
   }
-  p->port = ph_slot_new(p, PH_SP_SCRATCH, p->graph.node[p->graph.result].shape);
+  p->port = ph_program_slot(p, PH_SP_SCRATCH, p->graph.node[p->graph.result].shape);
   emit_sum(p, port, np, p->port);
   emit_sum(p, term, nc, out);
-  ph_emit_axpby(p, &p->fwd, 1.0, out, 1.0, p->port, out);
+  ph_program_axpby(p, &p->fwd, 1.0, out, 1.0, p->port, out);
 }
 
 static void lower_sum(ph_program *p, int node, const bool *saved, bool probe) {
-  int out = ph_slot_new(p, home(p, node, saved), p->graph.node[node].shape);
+  int out = ph_program_slot(p, home(p, node, saved), p->graph.node[node].shape);
   p->value[node] = out;
   int *term = ph_mem_new(2 * (size_t)p->graph.n, sizeof *term);
   p->failed |= !term;
@@ -145,7 +145,7 @@ static void lower_sum(ph_program *p, int node, const bool *saved, bool probe) {
     ph_mem_free(term);
     return;
   }
-  int n = ph_sum_terms(&p->graph, node, term);
+  int n = ph_graph_sum_terms(&p->graph, node, term);
   if (probe && node == p->graph.result) {
     sum_apart(p, term, n, out);
   } else {
@@ -175,13 +175,13 @@ static void lower_needs(ph_program *p, int node, const ph_shape *in) {
   int64_t aux = n->op->aux ? n->op->aux(&c) : 0;
   p->op_scratch = scratch > p->op_scratch ? scratch : p->op_scratch;
   if (aux) {
-    p->aux[node] = ph_slot_new(p, PH_SP_TAPE, ph_shape_with_cols(n->shape, aux));
+    p->aux[node] = ph_program_slot(p, PH_SP_TAPE, ph_shape_with_cols(n->shape, aux));
   }
 }
 
 static void lower_op(ph_program *p, int node, const bool *saved) {
   const ph_gnode *n = &p->graph.node[node];
-  int out = ph_slot_new(p, home(p, node, saved), n->shape);
+  int out = ph_program_slot(p, home(p, node, saved), n->shape);
   p->value[node] = out;
   int in[PH_OP_ARGS] = {0};
   ph_shape in_shape[PH_OP_ARGS];
@@ -190,7 +190,7 @@ static void lower_op(ph_program *p, int node, const bool *saved) {
     in_shape[a] = p->graph.node[n->arg[a]].shape;
   }
   lower_needs(p, node, in_shape);
-  ph_ins *i = ph_emit(p, &p->fwd, PH_INS_OP);
+  ph_ins *i = ph_program_emit(p, &p->fwd, PH_INS_OP);
   i->op = n->op;
   i->nargs = n->nargs;
   i->out = out;
@@ -207,10 +207,10 @@ static void lower_node(ph_program *p, int i, const bool *saved, bool probe) {
   const ph_graph *g = &p->graph;
   int64_t col = 0;
   int index = 0;
-  if (!g->node[i].live || ph_graph_is_param(g, i) || p->value[i] >= 0 || ph_absorbed(p, i)) {
+  if (!g->node[i].live || ph_graph_is_param(g, i) || p->value[i] >= 0 || ph_program_absorbed(p, i)) {
     return;
   }
-  if (ph_graph_is_op(g, i, "apply") || ph_member_find(p, i, &col, &index) >= 0) {
+  if (ph_graph_is_op(g, i, "apply") || ph_program_member(p, i, &col, &index) >= 0) {
     lower_member(p, i, saved);
   } else if (ph_graph_is_op(g, i, "add")) {
     lower_sum(p, i, saved, probe);
@@ -221,10 +221,10 @@ static void lower_node(ph_program *p, int i, const bool *saved, bool probe) {
 
 static void lower_forward(ph_program *p, const bool *saved, bool probe) {
   ph_graph *g = &p->graph;
-  p->state = ph_slot_new(p, PH_SP_TAPE, p->seg->state);
+  p->state = ph_program_slot(p, PH_SP_TAPE, p->seg->state);
   p->value[g->state] = p->state;
   if (g->input >= 0) {
-    p->value[g->input] = ph_slot_new(p, PH_SP_IN, g->node[g->input].shape);
+    p->value[g->input] = ph_program_slot(p, PH_SP_IN, g->node[g->input].shape);
   }
   for (int i = 0; i < g->n && !p->failed; i++) {
     lower_node(p, i, saved, probe);
@@ -234,10 +234,11 @@ static void lower_forward(ph_program *p, const bool *saved, bool probe) {
   }
   int result = p->value[g->result];
   if (p->slot[result].space != PH_SP_NEXT || p->slot[result].base >= 0) {
-    ph_emit_axpby(p, &p->fwd, 1.0, result, 0.0, -1, ph_slot_new(p, PH_SP_NEXT, g->node[g->result].shape));
+    ph_program_axpby(p, &p->fwd, 1.0, result, 0.0, -1, ph_program_slot(p, PH_SP_NEXT, g->node[g->result].shape));
   }
   if (g->read >= 0) {
-    ph_emit_axpby(p, &p->fwd, 1.0, p->value[g->read], 0.0, -1, ph_slot_new(p, PH_SP_OUT, g->node[g->read].shape));
+    ph_program_axpby(p, &p->fwd, 1.0, p->value[g->read], 0.0, -1,
+                     ph_program_slot(p, PH_SP_OUT, g->node[g->read].shape));
   }
 }
 

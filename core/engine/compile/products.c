@@ -1,6 +1,6 @@
 /* products.c - matrices that act on the same state, side by side; and the sums their products accumulate into. */
 #include "base/mem.h"
-#include "engine/program.h"
+#include "engine/compile/program.h"
 
 int ph_program_weight(ph_program *p, int node) {
   p->weight = ph_program_room(p, p->weight, p->nweights, &p->weight_room, sizeof *p->weight);
@@ -19,7 +19,7 @@ static int member_end(const ph_graph *g, int apply) {
   return only && ph_graph_is_op(g, user, "bias") && g->node[user].arg[0] == apply ? user : apply;
 }
 
-int ph_member_find(const ph_program *p, int node, int64_t *col, int *index) {
+int ph_program_member(const ph_program *p, int node, int64_t *col, int *index) {
   for (int i = 0; i < p->nproducts; i++) {
     int64_t at = 0;
     for (int m = 0; m < p->product[i].members; m++) {
@@ -103,12 +103,12 @@ static bool inner_add(const ph_graph *g, int i) {
          !ph_graph_is_param(g, i);
 }
 
-int ph_sum_terms(const ph_graph *g, int root, int *term) {
+int ph_graph_sum_terms(const ph_graph *g, int root, int *term) {
   int n = 0;
   for (int a = 0; a < 2; a++) {
     int t = g->node[root].arg[a];
     if (inner_add(g, t)) {
-      n += ph_sum_terms(g, t, term + n);
+      n += ph_graph_sum_terms(g, t, term + n);
     } else {
       term[n++] = t;
     }
@@ -116,14 +116,14 @@ int ph_sum_terms(const ph_graph *g, int root, int *term) {
   return n;
 }
 
-bool ph_absorbed(const ph_program *p, int node) {
+bool ph_program_absorbed(const ph_program *p, int node) {
   const ph_graph *g = &p->graph;
   if (inner_add(g, node)) {
     return true;
   }
   int64_t col = 0;
   int index = 0;
-  int i = ph_member_find(p, node, &col, &index);
+  int i = ph_program_member(p, node, &col, &index);
   int user = g->node[node].user;
   return i >= 0 && p->product[i].members == 1 && g->node[node].uses == 1 && user >= 0 && ph_graph_is_op(g, user, "add");
 }

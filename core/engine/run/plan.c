@@ -1,11 +1,11 @@
-/* plan.c - making a plan: parse, split into parts, choose groups, tile and chunks, take memory. */
-#include "engine/plan.h"
+/* plan.c - making a plan: parse, split into segments, choose groups, tile and windows, take memory. */
+#include "engine/run/plan.h"
 
 #include <math.h>
 #include <stdio.h>
 
 #include "base/mem.h"
-#include "engine/plan_internal.h"
+#include "engine/run/plan_internal.h"
 
 enum { TILE = 128, GROUPS_MAX = 16 };
 
@@ -33,22 +33,22 @@ static void choose_tile(ph_plan *p) {
   }
 }
 
-static void choose_chunk(const ph_plan *p, ph_part *t, int64_t budget) {
+static void choose_window(const ph_plan *p, ph_segment *t, int64_t budget) {
   int64_t repeat = t->prog.seg->repeat;
   int64_t bytes = t->prog.record * (int64_t)p->size;
-  t->chunk = repeat;
-  t->chunks = 1;
+  t->window = repeat;
+  t->windows = 1;
   if (repeat * bytes <= budget || repeat < 4) {
     return;
   }
   int64_t n = budget / bytes;
-  t->chunk = n < 1 ? 1 : n;
-  t->chunks = (repeat + t->chunk - 1) / t->chunk;
+  t->window = n < 1 ? 1 : n;
+  t->windows = (repeat + t->window - 1) / t->window;
 }
 
-static ph_status make_part(ph_plan *p, int s, const ph_plan_options *o, ph_err *err) {
+static ph_status make_segment(ph_plan *p, int s, const ph_plan_options *o, ph_err *err) {
   const ph_ir_segment *seg = &p->ir->segment[s];
-  ph_part *t = &p->part[s];
+  ph_segment *t = &p->segment[s];
   t->tied = seg->kind == PH_SEG_TIME;
   t->layers = t->tied ? 1 : seg->repeat;
   ph_lower_options lower = {.tile = p->tile,
@@ -58,21 +58,21 @@ static ph_status make_part(ph_plan *p, int s, const ph_plan_options *o, ph_err *
   ph_status st = ph_program_build(&t->prog, seg, &lower, err);
   st = st ? st : ph_pprog_build(&t->pprog, &t->prog, err);
   if (!st) {
-    choose_chunk(p, t, o && o->tape_bytes > 0 ? o->tape_bytes : (int64_t)256 << 20);
-    p->nparts++;
+    choose_window(p, t, o && o->tape_bytes > 0 ? o->tape_bytes : (int64_t)256 << 20);
+    p->nsegments++;
   } else {
     ph_program_fini(&t->prog);
   }
   return st;
 }
 
-static ph_status make_parts(ph_plan *p, const ph_plan_options *o, ph_err *err) {
-  p->part = ph_mem_new((size_t)p->ir->nsegments, sizeof *p->part);
-  if (!p->part) {
+static ph_status make_segments(ph_plan *p, const ph_plan_options *o, ph_err *err) {
+  p->segment = ph_mem_new((size_t)p->ir->nsegments, sizeof *p->segment);
+  if (!p->segment) {
     return ph_err_set(err, PH_E_NOMEM, "out of memory while compiling a model");
   }
   for (int s = 0; s < p->ir->nsegments; s++) {
-    ph_status st = make_part(p, s, o, err);
+    ph_status st = make_segment(p, s, o, err);
     if (st) {
       return st;
     }
@@ -82,23 +82,23 @@ static ph_status make_parts(ph_plan *p, const ph_plan_options *o, ph_err *err) {
 
 static ph_status make_params(ph_plan *p, ph_err *err) {
   int total = 0;
-  for (int s = 0; s < p->nparts; s++) {
+  for (int s = 0; s < p->nsegments; s++) {
     total += p->ir->segment[s].nparams;
   }
   p->param = ph_mem_new((size_t)total + 1, sizeof *p->param);
   if (!p->param) {
     return ph_err_set(err, PH_E_NOMEM, "out of memory while compiling a model");
   }
-  for (int s = 0; s < p->nparts; s++) {
-    p->part[s].first_param = p->nparams;
+  for (int s = 0; s < p->nsegments; s++) {
+    p->segment[s].first_param = p->nparams;
     for (int i = 0; i < p->ir->segment[s].nparams; i++) {
       const ph_ir_param *from = &p->ir->segment[s].param[i];
       ph_param *q = &p->param[p->nparams++];
-      *q = (ph_param){.part = s,
+      *q = (ph_param){.segment = s,
                       .leaf = i,
                       .rows = from->rows,
                       .cols = from->cols,
-                      .layers = p->part[s].layers,
+                      .layers = p->segment[s].layers,
                       .rates = {1.0, NAN, false}};
       snprintf(q->name, sizeof q->name, "s%d.%s", s + 1, from->name);
     }
@@ -126,7 +126,7 @@ static ph_status build(ph_plan *p, const char *text, size_t n, const ph_plan_opt
   p->workers = o && o->threads > 0 ? o->threads : 1;
   choose_groups(p);
   choose_tile(p);
-  st = make_parts(p, o, err);
+  st = make_segments(p, o, err);
   st = st ? st : make_params(p, err);
   st = st ? st : ph_plan_allocate(p, err);
   return st ? st : ph_pool_new(&p->pool, p->workers, err);

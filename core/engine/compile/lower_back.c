@@ -6,7 +6,7 @@
  * copied. Cotangent space is double-buffered: an iteration reads one parity and leaves the state's cotangent in the other.
  */
 #include "base/mem.h"
-#include "engine/program.h"
+#include "engine/compile/program.h"
 
 typedef enum cot_kind { NOTHING, ALIAS, OWN } cot_kind;
 
@@ -33,7 +33,7 @@ static int own_slot(back *k, int node) {
   ph_program *p = k->p;
   ph_shape shape = p->graph.node[node].shape;
   if (node == p->graph.state) {
-    int s = ph_slot_new(p, PH_SP_COTNEXT, shape);
+    int s = ph_program_slot(p, PH_SP_COTNEXT, shape);
     if (!p->failed && p->seg->kind != PH_SEG_ONCE) {
       p->slot[s].mirror = k->b->result_in;
     }
@@ -41,15 +41,15 @@ static int own_slot(back *k, int node) {
     return s;
   }
   if (node == p->graph.input) {
-    return ph_slot_new(p, PH_SP_GIN, shape);
+    return ph_program_slot(p, PH_SP_GIN, shape);
   }
   int64_t col = 0;
   int index = 0;
-  int i = ph_member_find(p, node, &col, &index);
+  int i = ph_program_member(p, node, &col, &index);
   if (i >= 0 && p->product[i].members > 1) {
-    return ph_slot_view(p, p->product[i].cot, col, shape);
+    return ph_program_view(p, p->product[i].cot, col, shape);
   }
-  return ph_slot_new(p, PH_SP_COT, shape);
+  return ph_program_slot(p, PH_SP_COT, shape);
 }
 
 static void give(back *k, int node, double alpha, int slot) {
@@ -63,7 +63,7 @@ static void give(back *k, int node, double alpha, int slot) {
   }
   int have = c->kind == NOTHING ? -1 : c->slot;
   int out = c->kind == OWN ? c->slot : own_slot(k, node);
-  ph_emit_axpby(k->p, &k->b->list, alpha, slot, 1.0, have, out);
+  ph_program_axpby(k->p, &k->b->list, alpha, slot, 1.0, have, out);
   *c = (cot){OWN, out};
 }
 
@@ -74,7 +74,7 @@ static int target(back *k, int node, bool *acc) {
   if (c->kind != OWN) {
     int out = own_slot(k, node);
     if (c->kind == ALIAS) {
-      ph_emit_axpby(k->p, &k->b->list, 1.0, c->slot, 0.0, -1, out);
+      ph_program_axpby(k->p, &k->b->list, 1.0, c->slot, 0.0, -1, out);
     }
     *c = (cot){OWN, out};
   }
@@ -84,7 +84,7 @@ static int target(back *k, int node, bool *acc) {
 /* ---- products ---- */
 
 static bool pinnable(const ph_program *p, int slot) {
-  const ph_vslot *s = &p->slot[slot];
+  const ph_slot *s = &p->slot[slot];
   if (s->space != PH_SP_COT || s->base >= 0 || s->mirror >= 0) {
     return false;
   }
@@ -108,10 +108,10 @@ static void gather(back *k, ph_product *q) {
       p->slot[c->slot].base = q->cot;
       p->slot[c->slot].col = (int)col;
     } else if (c->kind == ALIAS) {
-      int view = ph_slot_view(p, q->cot, col, shape);
-      ph_emit_axpby(p, &k->b->list, 1.0, c->slot, 0.0, -1, view);
+      int view = ph_program_view(p, q->cot, col, shape);
+      ph_program_axpby(p, &k->b->list, 1.0, c->slot, 0.0, -1, view);
     } else if (c->kind == NOTHING) {
-      ph_emit(p, &k->b->list, PH_INS_ZERO)->out = ph_slot_view(p, q->cot, col, shape);
+      ph_program_emit(p, &k->b->list, PH_INS_ZERO)->out = ph_program_view(p, q->cot, col, shape);
     }
     col += shape.cols;
   }
@@ -123,9 +123,9 @@ static void product_colsums(back *k, const ph_product *q, int g) {
   for (int m = 0; m < q->members && !p->failed; m++) {
     ph_shape shape = p->graph.node[q->member[m]].shape;
     if (q->bias[m] >= 0) {
-      ph_ins *i = ph_emit(p, &k->b->list, PH_INS_COLSUM);
+      ph_ins *i = ph_program_emit(p, &k->b->list, PH_INS_COLSUM);
       i->weight = q->bias[m];
-      i->a = q->members > 1 ? ph_slot_view(p, g, col, shape) : g;
+      i->a = q->members > 1 ? ph_program_view(p, g, col, shape) : g;
       i->out_shape = shape;
     }
     col += shape.cols;
@@ -141,7 +141,7 @@ static void product_input(back *k, int index, int g) {
   cot *c = &k->cot[x];
   int d = c->kind == NOTHING ? -1 : c->slot;
   int out = c->kind == OWN ? c->slot : own_slot(k, x);
-  ph_ins *i = ph_emit(p, &k->b->list, PH_INS_DGRAD);
+  ph_ins *i = ph_program_emit(p, &k->b->list, PH_INS_DGRAD);
   i->product = index;
   i->a = g;
   i->d = d;
@@ -158,7 +158,7 @@ static void product_back(back *k, int index) {
   } else if (k->cot[q->member[0]].kind == NOTHING) {
     return;
   }
-  ph_ins *i = ph_emit(p, &k->b->list, PH_INS_WGRAD);
+  ph_ins *i = ph_program_emit(p, &k->b->list, PH_INS_WGRAD);
   i->product = index;
   i->a = g;
   i->b = p->value[q->input];
@@ -195,7 +195,7 @@ static void op_back(back *k, int node) {
     }
   }
   int g = k->cot[node].slot;
-  ph_ins *i = ph_emit(p, &k->b->list, PH_INS_OP_BWD);
+  ph_ins *i = ph_program_emit(p, &k->b->list, PH_INS_OP_BWD);
   forward.kind = PH_INS_OP_BWD;
   *i = forward;
   i->a = g;
@@ -208,7 +208,7 @@ static void node_back(back *k, int i) {
   ph_graph *g = &p->graph;
   int64_t col = 0;
   int index = 0;
-  int product = ph_member_find(p, i, &col, &index);
+  int product = ph_program_member(p, i, &col, &index);
   if (product >= 0) {
     if (i == first_member(&p->product[product])) { /* last in reverse order: every member's cotangent is complete */
       product_back(k, product);
@@ -237,9 +237,9 @@ static void leave(back *k, int node) {
   }
   int out = own_slot(k, node);
   if (c->kind == ALIAS) {
-    ph_emit_axpby(p, &k->b->list, 1.0, c->slot, 0.0, -1, out);
+    ph_program_axpby(p, &k->b->list, 1.0, c->slot, 0.0, -1, out);
   } else {
-    ph_emit(p, &k->b->list, PH_INS_ZERO)->out = out;
+    ph_program_emit(p, &k->b->list, PH_INS_ZERO)->out = out;
   }
 }
 
@@ -249,7 +249,7 @@ static void make_cotangent_slots(ph_program *p) {
     if (q->members > 1 && q->cot < 0) {
       ph_shape s = p->graph.node[q->input].shape;
       s.cols = q->N;
-      q->cot = ph_slot_new(p, PH_SP_COT, s);
+      q->cot = ph_program_slot(p, PH_SP_COT, s);
     }
   }
 }
@@ -265,10 +265,10 @@ void ph_program_backward(ph_program *p, ph_back *b, bool with_state, bool with_i
     return;
   }
   make_cotangent_slots(p);
-  b->result_in = ph_slot_new(p, PH_SP_COT, g->node[g->result].shape);
+  b->result_in = ph_program_slot(p, PH_SP_COT, g->node[g->result].shape);
   give(&k, g->result, 1.0, b->result_in);
   if (g->read >= 0) {
-    give(&k, g->read, 1.0, ph_slot_new(p, PH_SP_GOUT, g->node[g->read].shape));
+    give(&k, g->read, 1.0, ph_program_slot(p, PH_SP_GOUT, g->node[g->read].shape));
   }
   for (int i = g->n - 1; i >= 0 && !p->failed; i--) {
     if (g->node[i].live && !ph_graph_is_param(g, i) && wanted(&k, i)) {
