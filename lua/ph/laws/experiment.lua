@@ -66,6 +66,13 @@ local function run_text(self, one) return json.encode { law = one.law.name, valu
 
 local function hash(text) return native.sha256(text):sub(1, 16) end
 
+--- The hashes of its runs by label.
+function Experiment:runs()
+  local out = {}
+  for _, one in ipairs(self.laws) do out["law=" .. one.law.name] = hash(run_text(self, one)) end
+  return out
+end
+
 local function provenance(items)
   items[#items + 1] = { path = "/provenance", value = json.encode(native.machine()) }
 end
