@@ -67,24 +67,13 @@ local function changed_runs(reg, cells)
   return out
 end
 
-local function all_differences(reg, now, recorded)
-  local known, out = {}, {}
-  for _, e in ipairs(recorded) do
-    for _, f in ipairs(e.fields or {}) do known[f.field] = f.now or "absent" end
-  end
-  for _, d in ipairs(plan.differences(reg.plan, now)) do
-    if known[d.field] ~= (d.now or "absent") then out[#out + 1] = d end
-  end
-  return out
-end
-
 local function event_of_spec(args)
   local experiment = options.load(args)
   local dir = options.directory(args, experiment)
   local reg = registration.read(dir)
   if not reg then fault.raise(fault.GUARD, "%s: not locked; there is nothing to depart from", dir) end
   local now = registration.plan(experiment, job.cells(experiment))
-  local differences = all_differences(reg, now, registration.deviations(dir))
+  local differences = registration.unrecorded(reg, now, registration.deviations(dir))
   if #differences == 0 then fault.raise(fault.USAGE, "%s: the spec is as it was locked (name the directory for a departure that no field shows)", dir) end
   refuse_rules(differences)
   check_fields(differences, args.field or {})

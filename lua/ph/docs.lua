@@ -76,7 +76,12 @@ A change is part of what it changes, and so of the names of the runs.
 
 A run is named by the hash of its meaning: cell, candidate, seed, task, contents of data files, protocol, measures, IR text.
 Comments, indentation, order of keys and moved helper functions change none of these. A changed number, block or data file
-changes exactly the runs it concerns. The time between checkpoints and the directory of data files are no part of it.
+changes exactly the runs it concerns. Keys that are "not hashed" are no part of it.
+
+Results keep their names when the language grows. A key that came after version 1 ("since version N") is written only when its
+value is not its default, so older specs mean what they meant. A released default never changes: a better one comes with a new
+edition, and holds in specs that say so (`edition = 2`). A measure whose numbers come to mean something else gets a new version;
+runs that were measured with an earlier one are made again, and `phrun run -n` says which.
 
 ## The sandbox
 
@@ -101,7 +106,7 @@ local function cell_text(s) return (tostring(s):gsub("|", "\\|"):gsub("\n", " ")
 
 local kind_words <const> = {
   integer = "whole number", number = "number", string = "string", boolean = "true or false", ["function"] = "function", callable = "function or layer", any = "any data",
-  table = "table", list = "list", init = "init", task = "task", protocol = "protocol", split = "table", select = "table", grid = "table",
+  table = "table", list = "list", init = "init", task = "task", protocol = "protocol", block = "table", edition = "whole number", grid = "table",
   monitor = "choice", budget = "number, false or { contract = kappa }", data = "data",
 }
 
@@ -124,11 +129,28 @@ local function kind_text(key)
   return (kind_words[key.kind] or key.kind) .. range_text(key)
 end
 
+local function value_text(v)
+  if v == nil then return "" end
+  if type(v) == "table" then return "empty" end
+  return "`" .. (type(v) == "number" and kinds.describe(v) or tostring(v)) .. "`"
+end
+
 local function default_text(key)
   if key.required then return "required" end
-  if key.default == nil then return "" end
-  if type(key.default) == "table" then return "empty" end
-  return "`" .. (type(key.default) == "number" and kinds.describe(key.default) or tostring(key.default)) .. "`"
+  local parts, number = { value_text(key.default) }, {}
+  for n in pairs(key.editions or {}) do number[#number + 1] = n end
+  table.sort(number)
+  for _, n in ipairs(number) do parts[#parts + 1] = string.format("edition %d: %s", n, value_text(key.editions[n])) end
+  return table.concat(parts, "; ")
+end
+
+--- What a key means, and what of it is hashed where that is not everything.
+local function meaning_text(key)
+  local notes = { key.doc }
+  if key.affects == false then notes[#notes + 1] = "not hashed" end
+  if key.affects == "plan" then notes[#notes + 1] = "hashed in the plan, not in runs" end
+  if key.since > 1 then notes[#notes + 1] = string.format("since version %d", key.since) end
+  return table.concat(notes, "; ")
 end
 
 local function block_text(block)
@@ -138,7 +160,7 @@ local function block_text(block)
   if #block.keys > 0 then
     table.move({ "| key | value | default | meaning |", "|---|---|---|---|" }, 1, 2, #lines + 1, lines)
     for _, key in ipairs(block.keys) do
-      lines[#lines + 1] = string.format("| `%s` | %s | %s | %s |", key.name, cell_text(kind_text(key)), cell_text(default_text(key)), cell_text(key.doc))
+      lines[#lines + 1] = string.format("| `%s` | %s | %s | %s |", key.name, cell_text(kind_text(key)), cell_text(default_text(key)), cell_text(meaning_text(key)))
     end
     lines[#lines + 1] = ""
   end

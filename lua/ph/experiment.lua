@@ -8,13 +8,16 @@
 --
 -- Texts hold meanings only: comments, indentation, key order and moved helpers do not change them.
 
+local edition = require "ph.edition"
 local emit = require "ph.emit"
 local grid = require "ph.grid"
 local kinds = require "ph.kinds"
+local meaning = require "ph.meaning"
 local native = require "ph.native"
-local protocol = require "ph.protocol"
+require "ph.protocol" -- its keys are those of the candidates
 local rules = require "ph.rules"
 local schema = require "ph.schema"
+local sorted_keys = require "ph.sorted_keys"
 local suggest = require "ph.suggest"
 local where = require "ph.where"
 
@@ -26,11 +29,6 @@ Experiment.__tostring = function(self) return "experiment " .. self.name end
 
 -- ---- registration ----
 
-function kinds.select(v)
-  if type(v) ~= "table" or kinds.tag(v) then return nil, "must be a table such as { lr = { 1e-3, 3e-3 }, by = 'val.accuracy' }, got " .. kinds.describe(v) end
-  return schema.check("select", v) or kinds.broken
-end
-
 function kinds.task(v) return kinds.object(v, { object = "ph.task", object_text = "a task (ph.task.circles { ... })" }) end
 function kinds.protocol(v) return kinds.object(v, { object = "ph.protocol", object_text = "a protocol (ph.adam { ... } or ph.sgd { ... })" }) end
 
@@ -40,47 +38,47 @@ schema.define {
   name = "experiment", role = "experiment", section = "experiment", doc = "What a spec returns: a grid of runs and what is asked of them.",
   example = "return ph.experiment { name = 'quick', task = ..., model = function(cell) ... end, grid = ..., train = ... }",
   keys = {
-    { "name", kind = "string", required = true, pattern = "^[%w_][%w_%-%.]*$", pattern_text = "a name of letters, digits, _ - .", doc = "name; the results go to experiments/NAME" },
-    { "note", kind = "string", doc = "what this is about, in words" },
+    { "name", kind = "string", required = true, affects = "plan", pattern = "^[%w_][%w_%-%.]*$",
+      pattern_text = "a name of letters, digits, _ - .", doc = "name; the results go to experiments/NAME" },
+    { "note", kind = "string", affects = "plan", doc = "what this is about, in words" },
     { "task", kind = { "task", "function" }, required = true, doc = "a task, or function(cell) that gives one" },
     { "model", kind = "function", required = true, doc = "function(cell) that gives the list of stages" },
     { "grid", kind = "grid", doc = "axes such as family, depth, seed with their values, or a list of such tables; default: one run" },
     { "train", kind = "protocol", required = true, doc = "a protocol: ph.adam { ... } or ph.sgd { ... }" },
-    { "select", kind = "select", doc = "candidates, the best of which on validation data is the cell's run" },
+    { "select", kind = "block", block = "select", doc = "candidates, the best of which on validation data is the cell's run" },
     { "measure", kind = "list", of = measure_of, default = {}, doc = "what is measured on each finished net" },
-    { "rules", kind = "any", doc = "decisions from the results, as data" },
-    { "predictions", kind = "any", doc = "bands guessed beforehand" },
-    { "gates", kind = "any", doc = "verdicts of other experiments this one waits for" },
-    { "figures", kind = "list", of = { kind = "string" }, doc = "metrics that the report draws; default: the usual ones" },
+    { "rules", kind = "any", affects = "plan", doc = "decisions from the results, as data" },
+    { "predictions", kind = "any", affects = "plan", doc = "bands guessed beforehand" },
+    { "gates", kind = "any", affects = "plan", doc = "verdicts of other experiments this one waits for" },
+    { "figures", kind = "list", of = { kind = "string" }, affects = false,
+      doc = "metrics that the report draws; default: the usual ones" },
     { "seeds", kind = "choice", allowed = { "cell", "lock" }, default = "cell",
       doc = "a run's seed is its cell's (cell), or comes from that and the hash of the lock (lock), so that nobody chose it" },
+    schema.edition_key,
   },
 }
 
-local function candidates_of(key, doc)
-  local of = protocol.adam and schema.get("adam").by_name[key]
-  return { key, kind = "list", of = of, least = 1, doc = doc }
+local function candidates_key(key, doc)
+  return { key, kind = "list", of = schema.get("adam").by_name[key], least = 1, candidates = true, doc = doc }
 end
 
 schema.define {
-  name = "select", role = "select", section = "experiment",
+  name = "select", role = "select", section = "experiment", looks = "a table such as { lr = { 1e-3, 3e-3 }, by = 'val.accuracy' }",
   doc = "Every cell is run once for each candidate; the best on validation data is the cell's run.",
   keys = {
     { "by", kind = "monitor", default = "val.accuracy", doc = "validation value that decides; the first of equals wins" },
-    candidates_of("lr", "learning rates to try"),
-    candidates_of("batch", "batch sizes to try"),
-    candidates_of("weight_decay", "weight decays to try"),
+    candidates_key("lr", "learning rates to try"),
+    candidates_key("batch", "batch sizes to try"),
+    candidates_key("weight_decay", "weight decays to try"),
   },
 }
 
-local plain_fields <const> = { "name", "note", "model", "train", "select", "measure", "rules", "predictions", "gates", "figures", "seeds" }
-
 local function build(v)
-  local self = setmetatable({ axes = v.grid or grid.single(), memo = {}, task_changes = {}, read = {} }, Experiment)
-  for _, key in ipairs(plain_fields) do self[key] = v[key] end
-  self.task_source = v.task
-  if type(v.task) ~= "function" then self.task = v.task end
-  return self
+  local self = { values = v, task_source = v.task, axes = v.grid or grid.single(), memo = {}, task_changes = {}, read = {} }
+  for k, x in pairs(v) do self[k] = x end
+  self.grid, self.edition = nil, edition.current()
+  if type(v.task) == "function" then self.task = nil end
+  return setmetatable(self, Experiment)
 end
 
 --- Can models be compiled although other keys have errors?
@@ -103,7 +101,7 @@ experiment.limits = { instructions = 100000000, bytes = 1 << 28 }
 
 --- Calls a function that the spec handed out, within limits; raises its one-line error.
 function Experiment:limited(f, ...)
-  local value, problem, code, place = native.limited(experiment.limits, f, ...)
+  local value, problem, code, place = edition.under(self.edition, native.limited, experiment.limits, f, ...)
   if value ~= nil then return value end
   self.exhausted = code == "PH_E_LIMIT" or code == "PH_E_INTERRUPTED"
   error(problem == kinds.stop and problem or where.located(problem, place), 0)
@@ -163,25 +161,35 @@ function Experiment:seed(cell)
   return self.seeds == "lock" and self.lock and rules.seed(self.lock, seed) or seed
 end
 
---- Candidates of `select` in order; keys in the order batch, lr, weight_decay, the last changing fastest.
+--- What `select` means, nil without it: { candidates = { lr = { ... } }, and its other keys, such as by }.
+function Experiment:selection()
+  if not self.select then return nil end
+  local out = { candidates = {} }
+  for k, v in pairs(meaning.of("select", self.select)) do
+    if schema.get("select").by_name[k].candidates then out.candidates[k] = v else out[k] = v end
+  end
+  return out
+end
+
+--- Candidates of `select` in order; keys in the order of their names, the last changing fastest.
 function Experiment:candidates()
-  local list = { {} }
-  for _, key in ipairs { "batch", "lr", "weight_decay" } do
-    local values = self.select and self.select[key]
-    if values then
-      local longer = {}
-      for _, c in ipairs(list) do
-        for _, v in ipairs(values) do
-          local copy = { [key] = v }
-          for k, x in pairs(c) do copy[k] = x end
-          longer[#longer + 1] = copy
-        end
+  local axes, list = self.select and self:selection().candidates or {}, { {} }
+  for _, key in ipairs(sorted_keys(axes)) do
+    local longer = {}
+    for _, c in ipairs(list) do
+      for _, v in ipairs(axes[key]) do
+        local copy = { [key] = v }
+        for k, x in pairs(c) do copy[k] = x end
+        longer[#longer + 1] = copy
       end
-      list = longer
     end
+    list = longer
   end
   return list
 end
+
+--- What its keys that are newer than the first version of the language say: of runs, or (in_plan) of the whole plan.
+function Experiment:newer(in_plan) return meaning.newer("experiment", self.values, in_plan) end
 
 --- What a task function gave, with the changes of the command line that it has keys for.
 function Experiment:as_task(v)

@@ -97,7 +97,7 @@ local function keys(classes, noise, own)
     { "width", kind = "integer", min = 2, max = 65536, default = 32, doc = "dimension of the space the plane lies in" },
     own,
     { "noise", kind = "number", min = 0, max = 1e6, default = noise, doc = "deviation of the noise on every coordinate" },
-    { "split", kind = "split", required = true, doc = "{ train = N, val = N, test = N }" },
+    task.split_key "{ train = N, val = N, test = N }",
     task.seed_key(),
   }
 end

@@ -114,17 +114,18 @@ images.images = task.constructor({
   name = "task.images", doc = "Grey images from IDX files, each as one vector or as a sequence of rows.",
   example = "ph.task.images { dir = '/usr/share/datasets/fashion-mnist', split = { train = 54000, val = 6000 } }",
   keys = {
-    { "dir", kind = "string", required = true, pattern = ".", pattern_text = "a directory", doc = "directory of the files; not part of the hash, their contents are" },
+    { "dir", kind = "string", required = true, pattern = ".", pattern_text = "a directory", affects = false,
+      doc = "directory of the files; their contents are hashed" },
     { "format", kind = "choice", allowed = { "idx" }, default = "idx", doc = "format of the files" },
     { "as", kind = "choice", allowed = { "vector", "rows" }, default = "vector", doc = "vector: all pixels are features; rows: a sequence of rows" },
     { "height", kind = "integer", min = 1, max = 4096, default = 28, doc = "rows of an image; the files must agree" },
     { "width", kind = "integer", min = 1, max = 4096, default = 28, doc = "pixels of a row" },
     { "classes", kind = "integer", min = 2, max = 256, default = 10, doc = "number of classes" },
-    { "split", kind = "split", required = true, doc = "{ train = N, val = N } of the training files" },
+    task.split_key "{ train = N, val = N } of the training files",
     { "test", kind = "string", pattern = "^[%w_%-%.]+$", pattern_text = "a file prefix", default = "t10k", doc = "prefix of the test files" },
     { "limit", kind = "integer", min = 1, doc = "use only the first N images of each file" },
     task.seed_key(),
   },
-}, { shape = shape, load = load, digest = digest, check = check, private = { dir = true } })
+}, { shape = shape, load = load, digest = digest, check = check })
 
 return images

@@ -5,7 +5,8 @@
 --
 --   cell  { label, values (plain table), jobs }
 --   job   { run, label, cell_label, cell, select, seed, ir, text, parts, protocol, by, mode, classifies, measures, weight,
---           short (label for people), task_text, train_text, measure_text, source, spec, spec_hash, lock, load() -> data, problem (nil, or why it can not run) }
+--           short (label for people), task_text, train_text, measure_text, experiment_text (newer keys of the experiment,
+--           or nil), source, spec, spec_hash, lock, load() -> data, problem (nil, or why it cannot run) }
 
 local native = require "ph.native"
 local canon = require "ph.canon"
@@ -29,65 +30,30 @@ local function weight_of(ir)
   return n
 end
 
-local function measure_names(experiment)
-  local names = {}
-  for i, m in ipairs(experiment.measure or {}) do names[i] = m.name end
-  return names
+local function measures_of(experiment)
+  local names, texts = {}, {}
+  for i, m in ipairs(experiment.measure or {}) do names[i], texts[i] = m.name, m:canonical() end
+  return names, table.concat(texts, " ")
 end
 
 --- The canonical text of a run. A run under a lock is another run than the same without: it is made again.
 local function text_of(one)
-  return table.concat({
-    "phrun-run " .. text_version, "cell " .. one.cell_label, "seed " .. canon.number(one.seed), "select " .. canon.encode(one.select),
-    "task " .. one.task_text, "data " .. (one.digest or "absent"), "train " .. one.train_text, "measure " .. one.measure_text,
-    "ir " .. native.sha256(one.ir), one.lock and "lock " .. one.lock .. "\n" or "",
-  }, "\n")
+  local lines = {
+    "phrun-run " .. text_version, "cell " .. one.cell_label, "seed " .. canon.number(one.seed),
+    "select " .. canon.encode(one.select), "task " .. one.task_text, "data " .. (one.digest or "absent"),
+    "train " .. one.train_text, "measure " .. one.measure_text, "ir " .. native.sha256(one.ir),
+  }
+  lines[#lines + 1] = one.experiment_text
+  lines[#lines + 1] = one.lock and "lock " .. one.lock
+  return table.concat(lines, "\n") .. "\n"
 end
 
---- What a run depends on, short: it tells what changed when a cell has to run again.
+--- What a run depends on, short: ph.changes says from it what changed when a cell has to run again.
 local function parts_of(one)
-  return { ir = native.sha256(one.ir):sub(1, 12), task = one.task_text, data = (one.digest or "absent"):sub(1, 12), train = one.train_text,
-    measure = one.measure_text, lock = one.lock and one.lock:sub(1, 12) }
-end
-
---- The values of a canonical text "adam{batch=128,lr=0.001}" by key; nested braces stay together.
-local function values_of(text)
-  local out, name, inside = {}, text:match "^([^{]*){(.*)}$"
-  if not inside then return { [""] = text } end
-  out.kind = name
-  local depth, from = 0, 1
-  inside = inside .. ","
-  for at, sign in inside:gmatch "()([{},%[%]])" do
-    if sign == "," and depth == 0 then
-      local key, value = inside:sub(from, at - 1):match "^([%w_]+)=(.*)$"
-      if key then out[key] = value end
-      from = at + 1
-    elseif sign ~= "," then
-      depth = depth + ((sign == "{" or sign == "[") and 1 or -1)
-    end
-  end
-  return out
-end
-
-local function text_changes(what, now, before, out)
-  local a, b, keys = values_of(now), values_of(before), {}
-  for k in pairs(a) do keys[k] = true end
-  for k in pairs(b) do keys[k] = true end
-  for _, k in ipairs(sorted_keys(keys)) do
-    if a[k] ~= b[k] then out[#out + 1] = string.format("%s%s: %s -> %s", what, k == "" and "" or " " .. k, b[k] or "none", a[k] or "none") end
-  end
-end
-
---- What differs between two runs of a cell, in words. now, before: `parts` of job and record.
-function job.changes(now, before)
-  local out = {}
-  if now.ir ~= before.ir then out[1] = string.format("model: %s -> %s", tostring(before.ir), now.ir) end
-  text_changes("task", now.task, before.task or "", out)
-  if now.task == before.task and now.data ~= before.data then out[#out + 1] = string.format("data: %s -> %s", tostring(before.data), now.data) end
-  text_changes("train", now.train, before.train or "", out)
-  text_changes("measure", now.measure, before.measure or "", out)
-  if now.lock ~= before.lock then out[#out + 1] = string.format("lock: %s -> %s", before.lock or "none", now.lock or "none") end
-  return #out > 0 and "changed: " .. table.concat(out, ", ") or "its configuration changed"
+  return {
+    ir = native.sha256(one.ir):sub(1, 12), task = one.task_text, data = (one.digest or "absent"):sub(1, 12), train = one.train_text,
+    measure = one.measure_text, experiment = one.experiment_text, lock = one.lock and one.lock:sub(1, 12),
+  }
 end
 
 --- Data of a task by seed, made once and kept for the next job that needs the same.
@@ -121,8 +87,9 @@ function Maker:shared(cell)
   local seed = experiment:seed(cell)
   return {
     cell = cell:plain(), cell_label = cell:text(), seed = seed, ir = experiment:ir(cell), task_text = task:canonical(), classifies = task.classes ~= nil,
-    measures = self.measures, measure_text = table.concat(self.measures, " "), source = experiment.source, spec = experiment.name, spec_hash = self.spec_hash,
-    lock = self.lock, digest = digest, problem = problem, load = loader(self.cache, task, seed),
+    measures = self.measures, measure_text = self.measure_text, experiment_text = self.experiment_text,
+    source = experiment.source, spec = experiment.name, spec_hash = self.spec_hash, lock = self.lock,
+    digest = digest, problem = problem, load = loader(self.cache, task, seed),
   }
 end
 
@@ -174,10 +141,18 @@ local function name_shortly(cells)
   return cells
 end
 
+-- What all cells have in common.
+local function new_maker(experiment)
+  local newer = experiment:newer()
+  local self = { experiment = experiment, cache = {}, spec_hash = job.spec_hash(experiment), lock = experiment.lock }
+  self.measures, self.measure_text = measures_of(experiment)
+  self.experiment_text = next(newer) and canon.call("experiment", newer) or nil
+  return setmetatable(self, Maker)
+end
+
 --- All cells of an experiment in order. Under a lock (experiment.lock) the runs are others than without.
 function job.cells(experiment)
-  local maker = setmetatable({ experiment = experiment, cache = {}, measures = measure_names(experiment), spec_hash = job.spec_hash(experiment), lock = experiment.lock }, Maker)
-  local cells = {}
+  local maker, cells = new_maker(experiment), {}
   for i, cell in ipairs(experiment:cells()) do
     local shared = maker:shared(cell)
     shared.weight = weight_of(shared.ir)

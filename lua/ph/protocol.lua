@@ -3,7 +3,9 @@
 -- Nothing here sees test data: the monitored value is one of the validation set.
 
 local canon = require "ph.canon"
+local edition = require "ph.edition"
 local kinds = require "ph.kinds"
+local meaning = require "ph.meaning"
 local schema = require "ph.schema"
 local suggest = require "ph.suggest"
 local trig = require "ph.trig"
@@ -48,19 +50,15 @@ function Protocol:with(changes)
   local v = {}
   for k, x in pairs(self.values) do v[k] = x end
   for k, x in pairs(changes) do v[k] = x end
-  return protocol[self.kind](v)
+  return edition.under(self.edition, protocol[self.kind], v)
 end
 
 function Protocol:has_key(key) return schema.get(self.kind).by_name[key] ~= nil end
 
---- Everything that can change a result; the time between checkpoints cannot.
-function Protocol:canonical()
-  local v = {}
-  for k, x in pairs(self.values) do
-    if k ~= "checkpoint" then v[k] = x end
-  end
-  return canon.call(self.kind, v)
-end
+--- Its values as texts and plans name them: everything that can change a result. The time between checkpoints cannot.
+function Protocol:meaning() return meaning.of(self.kind, self.values) end
+
+function Protocol:canonical() return canon.call(self.kind, self:meaning()) end
 
 --- A validation value to look at; anything of the test set is refused.
 protocol.monitors = { "val.accuracy", "val.loss" }
@@ -89,7 +87,8 @@ local function keys(own)
     { "monitor", kind = "monitor", default = "val.accuracy", doc = "value that says which epoch is best: val.accuracy or val.loss" },
     { "clip", kind = "number", min = 0, max = 1e12, default = 0, doc = "largest global norm of the gradient; 0: no clipping" },
     { "weight_decay", kind = "number", min = 0, max = 1e6, default = 0, doc = "decoupled for adam, added to the gradient for sgd" },
-    { "checkpoint", kind = "number", min = 0, max = 1e9, default = 10, doc = "seconds between checkpoints in mid-epoch; at the end of an epoch a fifth of it is enough; does not change a result" },
+    { "checkpoint", kind = "number", min = 0, max = 1e9, default = 10, affects = false,
+      doc = "seconds between checkpoints in mid-epoch; at the end of an epoch a fifth of it is enough" },
   }
   return table.move(own, 1, #own, #all + 1, all)
 end
@@ -109,7 +108,7 @@ local function constructor(name, doc, own)
     example = string.format("ph.%s { lr = 1e-3, batch = 128, epochs = 60, schedule = 'cosine', patience = 12 }", name),
   }, function(v)
     check(name, v)
-    local self = { kind = name, values = v }
+    local self = { kind = name, values = v, edition = edition.current() }
     for k, x in pairs(v) do self[k] = x end
     return setmetatable(self, Protocol)
   end)

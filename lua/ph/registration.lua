@@ -9,13 +9,16 @@
 -- more, inside the ledger's chain: an edit of registration.json is found, with the field and both values.
 
 local native = require "ph.native"
+local canon = require "ph.canon"
 local fault = require "ph.fault"
 local job = require "ph.job"
 local json = require "ph.json"
 local ledger = require "ph.ledger"
+local meaning = require "ph.meaning"
 local plan = require "ph.rules.plan"
 local results = require "ph.results"
 local rules = require "ph.rules"
+local schema = require "ph.schema"
 
 local registration = {}
 
@@ -28,11 +31,9 @@ end
 
 -- ---- from an experiment to its plan ----
 
-local function copy(t, skip)
+local function copy(t)
   local out = {}
-  for k, v in pairs(t) do
-    if not (skip and skip[k]) then out[k] = type(v) == "table" and copy(v) or v end
-  end
+  for k, v in pairs(t) do out[k] = type(v) == "table" and copy(v) or v end
   return out
 end
 
@@ -44,7 +45,7 @@ local function tasks_of(experiment)
     local text = task:canonical()
     if not by_text[text] then
       count[task.kind] = (count[task.kind] or 0) + 1
-      local values = copy(task.values, task.source.private)
+      local values = task:meaning()
       values.name = task.kind .. (count[task.kind] > 1 and "#" .. count[task.kind] or "")
       by_text[text] = values.name
       out[#out + 1] = values
@@ -53,9 +54,8 @@ local function tasks_of(experiment)
   return out, by_text
 end
 
--- The time between checkpoints changes no result.
 local function train_of(experiment)
-  local values = copy(experiment.train.values, { checkpoint = true })
+  local values = experiment.train:meaning()
   values.optimizer = experiment.train.kind
   return values
 end
@@ -69,21 +69,11 @@ local function grid_of(experiment)
   return #list == 1 and list[1] or list
 end
 
-local function select_of(experiment)
-  local s = experiment.select
-  if not s then return nil end
-  local candidates = {}
-  for k, v in pairs(s) do
-    if k ~= "by" then candidates[k] = v end
-  end
-  return { by = s.by, candidates = candidates }
-end
-
 local function measures_of(experiment)
-  local names = json.list {}
-  for i, m in ipairs(experiment.measure or {}) do names[i] = m.name end
-  table.sort(names)
-  return names
+  local texts = json.list {}
+  for i, m in ipairs(experiment.measure or {}) do texts[i] = m:canonical() end
+  table.sort(texts)
+  return texts
 end
 
 local function cells_of(cells, task_names)
@@ -109,9 +99,10 @@ function registration.plan(experiment, cells)
   local tasks, task_names = tasks_of(experiment)
   local p = rules.plan(experiment)
   p.name, p.note, p.seeds = experiment.name, experiment.note, experiment.seeds or "cell"
-  p.grid, p.select, p.train, p.tasks, p.measure = grid_of(experiment), select_of(experiment), train_of(experiment), tasks, measures_of(experiment)
-  p.cells = cells_of(cells, task_names)
-  return json.decode(json.encode(p))
+  p.grid, p.select, p.train, p.tasks = grid_of(experiment), experiment:selection(), train_of(experiment), tasks
+  p.measure, p.cells = measures_of(experiment), cells_of(cells, task_names)
+  for k, v in pairs(experiment:newer(true)) do p[k] = v end
+  return json.decode(canon.encode(p))
 end
 
 --- The hash of a plan.
@@ -151,6 +142,13 @@ end
 
 -- ---- reading, comparing ----
 
+local function is_registration(reg)
+  if type(reg) ~= "table" or reg.format ~= format_name then return false end
+  if type(reg.lock) ~= "string" or type(reg.runs) ~= "table" then return false end
+  local p = reg.plan
+  return type(p) == "table" and type(p.cells) == "table" and type(p.tasks) == "table" and type(p.train) == "table"
+end
+
 --- The registration of a directory; nil without one. Raises when it can not be read, or is missing though the ledger knows it.
 function registration.read(dir)
   local path = registration.path(dir)
@@ -163,7 +161,7 @@ function registration.read(dir)
   end
   local text = fault.check(fault.RUNTIME, native.read_file(path))
   local reg, problem = json.decode(text)
-  if type(reg) ~= "table" or reg.format ~= format_name or type(reg.plan) ~= "table" or type(reg.plan.cells) ~= "table" or type(reg.runs) ~= "table" or type(reg.lock) ~= "string" then
+  if not is_registration(reg) then
     fault.raise(fault.TAMPERED, "%s: not a registration%s", path, problem and " (" .. problem .. ")" or "")
   end
   return reg
@@ -187,6 +185,27 @@ local function allowed(deviations)
   return out
 end
 
+-- A part of a plan that holds the values of a constructor, complete. A plan that was edited may name none.
+local function part(constructor, values)
+  return type(values) == "table" and schema.get(constructor) and meaning.complete(constructor, values) or values
+end
+
+-- A plan with the keys that are newer than its text at the defaults that their absence means.
+local function complete(p)
+  local out = part("experiment", p)
+  out.select, out.train, out.tasks = part("select", p.select), part(p.train.optimizer, p.train), {}
+  for i, task in ipairs(p.tasks) do
+    local kind = type(task) == "table" and tostring(task.name):gsub("#%d+$", "")
+    out.tasks[i] = part(kind, task)
+  end
+  return out
+end
+
+--- Fields in which two plans differ (ph.rules.plan). A key that one of them does not name, being older, has its default there.
+function registration.compare(locked, now)
+  return plan.differences(complete(locked), complete(now))
+end
+
 -- Where the cells differ only because the grid, a task or the protocol does, those say it better.
 local function without_consequences(list)
   local causes = {}
@@ -196,13 +215,18 @@ local function without_consequences(list)
   return #causes > 0 and causes or list
 end
 
---- Where an experiment's plan departs from the locked one without a recorded deviation, in the order of the plan.
-function registration.differences(reg, now, deviations)
+--- Every field in which an experiment's plan departs from the locked one without a recorded deviation, in the plan's order.
+function registration.unrecorded(reg, now, deviations)
   local known, out = allowed(deviations), {}
-  for _, d in ipairs(plan.differences(reg.plan, now)) do
+  for _, d in ipairs(registration.compare(reg.plan, now)) do
     if known[d.field] ~= (d.now or "absent") then out[#out + 1] = d end
   end
-  return without_consequences(out)
+  return out
+end
+
+--- The same without the cells that differ only because the grid, a task or the protocol does.
+function registration.differences(reg, now, deviations)
+  return without_consequences(registration.unrecorded(reg, now, deviations))
 end
 
 --- Lines for a list of differences, the first ones in full.
@@ -272,7 +296,7 @@ end
 local function already(dir, old, reg)
   if old.lock == reg.lock then return true end
   fault.raise(fault.TAMPERED, "%s is locked already under %s and stays so; --out chooses another directory\n%s", dir, old.lock:sub(1, 12),
-    table.concat(registration.lines(without_consequences(plan.differences(old.plan, reg.plan))), "\n"))
+    table.concat(registration.lines(without_consequences(registration.compare(old.plan, reg.plan))), "\n"))
 end
 
 local function older_runs(store)

@@ -8,6 +8,7 @@ local build = require "ph.rules.build"
 local check = require "ph.rules.check"
 local json = require "ph.json"
 local kinds = require "ph.kinds"
+local meaning = require "ph.meaning"
 local native = require "ph.native"
 local schema = require "ph.schema"
 local where = require "ph.where"
@@ -46,7 +47,7 @@ local function word(name, tag, doc, keys, example)
       if holds_broken((select(i, ...))) then return kinds.broken end
     end
     local node, problem, at = build[name](...)
-    if node then return setmetatable(node, mt) end
+    if node then return setmetatable(meaning.of(name, node), mt) end
     schema.report(where.prefix(name, at and { at }) .. name .. ": " .. problem)
     return kinds.broken
   end

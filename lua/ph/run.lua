@@ -5,6 +5,7 @@
 -- was. A diverged run is a result; a broken one is a failure that is told when it happens and sets the exit code.
 
 local native = require "ph.native"
+local changes = require "ph.changes"
 local fault = require "ph.fault"
 local final = require "ph.final"
 local gate = require "ph.gate"
@@ -45,7 +46,7 @@ function run.decide(store, one)
   if before and before.status == "failed" then return "run", "failed before: " .. tostring(before.reason) end
   if before and results.closed(before) then return "run", "its file is missing or empty" end
   local other = store:earlier(one.label, one.run)
-  if other then return "run", job.changes(one.parts, other.parts or {}) end
+  if other then return "run", changes.between(one.parts, other.parts or {}) end
   return "run", "new"
 end
 

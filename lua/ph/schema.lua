@@ -4,6 +4,7 @@
 -- docs/language.md all read it. While a spec is loaded errors are collected, so that all of them are shown together;
 -- otherwise (REPL, tests) the first one is raised.
 
+local edition = require "ph.edition"
 local kinds = require "ph.kinds"
 local suggest = require "ph.suggest"
 local where = require "ph.where"
@@ -15,21 +16,32 @@ local collected -- list of errors while a spec is loaded, else nil
 
 schema.broken = kinds.broken
 
+--- Version of the language that the registrations make up. A key that comes later has `since` = the version that brings it.
+schema.version = 2
+
 --- Names that axes of a grid usually have, for suggestions.
 schema.usual_axes = { "family", "depth", "width", "seed", "task", "variant" }
 
+-- Registers one key of a block. A text that is older than the key cannot name it, so a newer key has a default.
+local function register(block, key)
+  key.name, key.since = key.name or key[1], key.since or 1
+  local id = "schema: key '" .. key.name .. "' of '" .. block.name .. "' "
+  assert(key.doc and key.kind, id .. "needs kind and doc")
+  assert(key.since <= schema.version, id .. "is newer than the language")
+  assert(key.since == 1 or not key.required, id .. "is newer than version 1 and so cannot be required")
+  block.by_name[key.name] = key
+end
+
 --- Registers a constructor.
 -- block = { name, role (key of experiment it belongs to, or nil), section, doc, positional = { key, ... }, example,
--- keys = { { name, kind =, default =, required =, doc =, ... } } }
+-- looks (its table in words, where it is the value of another constructor's key), keys }
+-- key = { name, kind =, default =, required =, doc =, since = (1), affects = (true), editions = { [N] = default }, ... };
+-- ph.meaning says what `since` and `affects` do, ph.edition what `editions` do.
 function schema.define(block)
   assert(block.name and block.doc and block.keys, "schema: a block needs name, doc and keys")
   assert(not blocks[block.name], "schema: '" .. block.name .. "' is registered twice")
   block.by_name = {}
-  for _, key in ipairs(block.keys) do
-    key.name = key.name or key[1]
-    assert(key.doc and key.kind, "schema: key '" .. key.name .. "' of '" .. block.name .. "' needs kind and doc")
-    block.by_name[key.name] = key
-  end
+  for _, key in ipairs(block.keys) do register(block, key) end
   blocks[block.name] = block
   order[#order + 1] = block
   return block
@@ -41,6 +53,24 @@ function schema.describe(name, section, usage, doc)
 end
 
 function schema.get(name) return blocks[name] end
+
+--- Adds a key to a constructor that is registered.
+function schema.add(name, key)
+  local block = assert(blocks[name], name)
+  register(block, key)
+  block.keys[#block.keys + 1] = key
+end
+
+--- The newest edition that some key has a default for.
+function schema.newest_edition()
+  local newest = 1
+  for _, block in ipairs(order) do
+    for _, key in ipairs(block.keys) do
+      for number in pairs(key.editions or {}) do newest = math.max(newest, number) end
+    end
+  end
+  return newest
+end
 
 --- All blocks in order of registration.
 function schema.all() return order end
@@ -170,7 +200,7 @@ local function check_value(block, key, v)
       complain(block, nil, "key '%s' is missing: %s", key.name, key.doc)
       return nil, true
     end
-    return key.default
+    return edition.default(key)
   end
   local value, reason = kinds.check(v, key)
   if value == nil then
@@ -198,6 +228,32 @@ function schema.check(name, args)
   if not ok or (before and #collected > before) then return nil, values end
   return values
 end
+
+--- The kind of a key whose value is a table of keys itself; key.block is the name under which that table is registered.
+function kinds.block(v, key)
+  if type(v) ~= "table" or kinds.tag(v) then
+    return nil, string.format("must be %s, got %s", blocks[key.block].looks, kinds.describe(v))
+  end
+  return schema.check(key.block, v) or kinds.broken
+end
+
+--- The kind of the key `edition`. A spec that names another edition than the one under which it is being read is read once
+-- more (ph.spec); where nothing can be read again, only the current edition may be named.
+function kinds.edition(v)
+  local number, reason = kinds.integer(v, { min = 1, max = schema.newest_edition() })
+  if not number then return nil, reason end
+  if not collected and number ~= edition.current() then
+    return nil, string.format("must be %d here, got %d; a spec in a file may name another", edition.current(), number)
+  end
+  edition.named = number
+  return number
+end
+
+--- The key `edition` of experiments.
+schema.edition_key = {
+  name = "edition", kind = "edition", default = 1, since = 2,
+  doc = "whose defaults hold; a later edition has better ones for some keys, which then name them",
+}
 
 --- A constructor: validates, then builds; gives the object that absorbs everything when there were errors.
 function schema.constructor(block, build)

@@ -4,6 +4,7 @@
 -- `require` of "ph" and of files beside the spec (their text is kept for hashing). Names that are not declared are errors.
 -- `pairs` goes through keys in a fixed order, so that a spec means the same everywhere.
 
+local edition = require "ph.edition"
 local experiment = require "ph.experiment"
 local fault = require "ph.fault"
 local kinds = require "ph.kinds"
@@ -201,20 +202,39 @@ local function load_collecting(text, path, overrides, source)
   return e
 end
 
---- An experiment from a text; path names it in messages and is where siblings are looked for.
--- overrides: list of "key=value" or { key =, value = }. Returns the experiment, or nil and the list of errors { file, line, message, text }.
-function spec.load_text(text, path, overrides)
+--- One reading of a text, under the current edition: the experiment, or the lines of its errors; and the edition it named.
+local function read(text, path, overrides)
   local source = { file = path, text = text, files = {}, chunk = where.register(path, text) }
   where.enter(source.chunk)
   schema.collect()
-  experiment.rest = nil
+  experiment.rest, edition.named = nil, nil
   local ok, e = pcall(load_collecting, text, path, overrides, source)
   if not ok and e ~= kinds.stop then schema.report(tostring(e)) end
   local lines = schema.finish()
   where.enter(nil)
   if lines[#lines] == "interrupted" then fault.raise(fault.INTERRUPTED, "interrupted") end
-  if #lines > 0 then return nil, errors_of(lines, path) end
-  return e
+  return { experiment = e, lines = lines, named = edition.named }
+end
+
+--- The reading under the edition that the text itself names, which is 1 when it names none. A text that broke off before it
+-- named one may name another under that other edition's defaults.
+local function settled_reading(...)
+  local first = edition.under(1, read, ...)
+  if first.named == 1 or (not first.named and #first.lines == 0) then return first end
+  for number = schema.newest_edition(), 2, -1 do
+    local again = (first.named or number) == number and edition.under(number, read, ...)
+    if again and again.named == number then return again end
+  end
+  return first
+end
+
+--- An experiment from a text; path names it in messages and is where siblings are looked for.
+-- overrides: list of "key=value" or { key =, value = }. Returns the experiment, or nil and the list of errors
+-- { file, line, message, text }.
+function spec.load_text(text, path, overrides)
+  local reading = settled_reading(text, path, overrides)
+  if #reading.lines > 0 then return nil, errors_of(reading.lines, path) end
+  return reading.experiment
 end
 
 --- The same from a file.

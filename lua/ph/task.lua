@@ -5,7 +5,8 @@
 -- `canonical()` is its text, `digest()` the SHA-256 of what makes its data (parameters of a generator, contents of files).
 
 local canon = require "ph.canon"
-local kinds = require "ph.kinds"
+local edition = require "ph.edition"
+local meaning = require "ph.meaning"
 local native = require "ph.native"
 local schema = require "ph.schema"
 
@@ -16,13 +17,16 @@ Task.__index = Task
 Task.__tostring = function(self) return self:canonical() end
 
 --- Makes a constructor of tasks. block: registration; source: { shape(v) -> classes, positions, features;
--- load(v, seed) -> splits; digest(v) or nil for a generator; private = keys that do not change the data }.
+-- load(v, seed) -> splits; digest(v) or nil for a generator }.
 function task.constructor(block, source)
   block.role, block.section = "task", "tasks"
   local function build(v)
     if source.check then source.check(v) end
     local classes, positions, features = source.shape(v)
-    return setmetatable({ kind = block.name, values = v, source = source, classes = classes, positions = positions, features = features }, Task)
+    return setmetatable({
+      kind = block.name, values = v, edition = edition.current(), source = source,
+      classes = classes, positions = positions, features = features,
+    }, Task)
   end
   local make = schema.constructor(block, build)
   source.rebuild = make
@@ -34,19 +38,15 @@ function Task:with(changes)
   local v = {}
   for k, x in pairs(self.values) do v[k] = x end
   for k, x in pairs(changes) do v[k] = x end
-  return self.source.rebuild(v)
+  return edition.under(self.edition, self.source.rebuild, v)
 end
 
 function Task:has_key(key) return schema.get(self.kind).by_name[key] ~= nil end
 
---- What it is, without what does not change the data (the directory of files).
-function Task:canonical()
-  local v = {}
-  for k, x in pairs(self.values) do
-    if not (self.source.private and self.source.private[k]) then v[k] = x end
-  end
-  return canon.call(self.kind, v)
-end
+--- Its values as texts and plans name them: without what does not change the data (the directory of files).
+function Task:meaning() return meaning.of(self.kind, self.values) end
+
+function Task:canonical() return canon.call(self.kind, self:meaning()) end
 
 --- SHA-256 of what makes the data. nil and a message when files are missing or cannot be read.
 function Task:digest()
@@ -72,7 +72,7 @@ local function count_key(name, required, doc)
 end
 
 schema.define {
-  name = "split", section = "tasks", doc = "How many samples go where.",
+  name = "split", section = "tasks", doc = "How many samples go where.", looks = "{ train = N, val = N }",
   keys = {
     count_key("train", true, "samples to train on"),
     count_key("val", true, "samples for early stopping and selection"),
@@ -80,12 +80,8 @@ schema.define {
   },
 }
 
-function kinds.split(v)
-  if type(v) ~= "table" or kinds.tag(v) then return nil, "must be { train = N, val = N }, got " .. kinds.describe(v) end
-  return schema.check("split", v) or kinds.broken
-end
-
 --- The keys every task has.
+function task.split_key(doc) return { "split", kind = "block", block = "split", required = true, doc = doc } end
 function task.seed_key()
   return { "seed", kind = "integer", min = 0, doc = "seed of the data; default: the run's seed" }
 end

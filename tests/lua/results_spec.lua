@@ -1,3 +1,4 @@
+local changes = require "ph.changes"
 local job = require "ph.job"
 local measure = require "ph.measure"
 local native = require "ph.native"
@@ -115,7 +116,7 @@ describe("what changed between two runs", function()
     local now = {}
     for k, v in pairs(before) do now[k] = v end
     for k, v in pairs(more) do now[k] = v end
-    return job.changes(now, before)
+    return changes.between(now, before)
   end
 
   it("is told by key with both values", function()

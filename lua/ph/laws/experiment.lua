@@ -4,10 +4,12 @@
 -- record in the ledger. What is done is not done again. At the end table.md sets the numbers beside those of the paper.
 
 local native = require "ph.native"
+local canon = require "ph.canon"
 local fault = require "ph.fault"
 local figures = require "ph.figures"
 local json = require "ph.json"
 local kinds = require "ph.kinds"
+local meaning = require "ph.meaning"
 local options = require "ph.options"
 local results = require "ph.results"
 local schema = require "ph.schema"
@@ -49,12 +51,13 @@ experiment.laws_experiment = schema.constructor({
   name = "laws_experiment", section = "laws", doc = "What a spec returns to measure the laws on random streams.",
   example = "return ph.laws_experiment { name = 'laws', laws = { ph.law.oscillation {} } }",
   keys = {
-    { "name", kind = "string", required = true, pattern = "^[%w_][%w_%-%.]*$", pattern_text = "a name of letters, digits, _ - .", doc = "name; the results go to experiments/NAME" },
-    { "note", kind = "string", doc = "what this is about, in words" },
+    { "name", kind = "string", required = true, affects = false, pattern = "^[%w_][%w_%-%.]*$", pattern_text = "a name of letters, digits, _ - .", doc = "name; the results go to experiments/NAME" },
+    { "note", kind = "string", affects = false, doc = "what this is about, in words" },
     { "seed", kind = "integer", min = 0, default = 20261009, doc = "seed of all random numbers" },
     { "laws", kind = "list", of = law_kind, least = 1, required = true, doc = "which laws, with their settings" },
+    schema.edition_key,
   },
-}, function(v) return setmetatable({ name = v.name, note = v.note, seed = v.seed, laws = v.laws }, Experiment) end)
+}, function(v) return setmetatable({ name = v.name, note = v.note, seed = v.seed, laws = v.laws, values = v }, Experiment) end)
 
 --- True for what ph.laws_experiment gives.
 function experiment.is(v) return kinds.tag(v) == "ph.laws_experiment" end
@@ -62,7 +65,11 @@ function experiment.is(v) return kinds.tag(v) == "ph.laws_experiment" end
 -- ---- runs ----
 
 --- The canonical text of one law of the experiment; its SHA-256 names the run.
-local function run_text(self, one) return json.encode { law = one.law.name, values = one.values, seed = self.seed, format = 1 } end
+local function run_text(self, one)
+  local text = meaning.newer("laws_experiment", self.values)
+  text.law, text.values, text.seed, text.format = one.law.name, meaning.of("law." .. one.law.name, one.values), self.seed, 1
+  return canon.encode(text)
+end
 
 local function hash(text) return native.sha256(text):sub(1, 16) end
 
