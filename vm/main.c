@@ -1,7 +1,7 @@
-/* main.c - the program: BLAS made to fit the CPU, signals, one Lua state, lua/ph/cli.lua. The only file that may end the process
+/* main.c - the program: BLAS made to fit the CPU, signals, one Lua state, lua/ph/verb/cli.lua. The only file that may end the process
  * (forked workers aside).
  *
- * Exit codes are those of ph.cli (docs/language.md); 1 with one line when Lua fails outside of it, with a traceback when PHRUN_DEBUG is set. */
+ * Exit codes are those of ph.verb.cli (docs/language.md); 1 with one line when Lua fails outside of it, with a traceback when PHRUN_DEBUG is set. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -71,7 +71,7 @@ static int run(lua_State *L) {
   char **argv = lua_touserdata(L, 2);
   ph_state_open(L, lua_touserdata(L, 3));
   lua_getglobal(L, "require");
-  lua_pushliteral(L, "ph.cli");
+  lua_pushliteral(L, "ph.verb.cli");
   lua_call(L, 1, 1);
   lua_getfield(L, -1, "main");
   lua_createtable(L, argc, 0);

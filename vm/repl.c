@@ -1,4 +1,4 @@
-/* repl.c - line editing on a terminal (libedit) for lua/ph/repl.lua: native.edit_open, edit_line, edit_add, edit_close.
+/* repl.c - line editing on a terminal (libedit) for lua/ph/verb/repl.lua: native.edit_open, edit_line, edit_add, edit_close.
  *
  * Characters are read here and not by libedit, so that Ctrl-C ends the line and nothing else. The completer is a Lua function
  * that maps the text before the cursor to what is to be inserted and, optionally, a list of choices to be shown. */

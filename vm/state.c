@@ -49,7 +49,7 @@ void ph_state_open(lua_State *L, const char *lua_dir) {
 
 static bool has_modules(const char *dir) {
   char path[2 * PATH_MAX];
-  snprintf(path, sizeof path, "%s/ph/cli.lua", dir);
+  snprintf(path, sizeof path, "%s/ph/verb/cli.lua", dir);
   return access(path, R_OK) == 0;
 }
 

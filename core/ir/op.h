@@ -59,7 +59,7 @@ typedef struct ph_call {
 
 enum { PH_NEED_IN0 = 1, PH_NEED_IN1 = 2, PH_NEED_IN2 = 4, PH_NEED_IN3 = 8, PH_NEED_OUT = 16 };
 
-/* How an op may change a Euclidean norm, for certificates (lua/ph/certify.lua gives each its rule). */
+/* How an op may change a Euclidean norm, for certificates (lua/ph/certify gives each its rule). */
 typedef enum ph_gain {
   PH_GAIN_NONE,      /* no bound from the op alone */
   PH_GAIN_ISOMETRY,  /* exactly 1: identity, cayley */

@@ -82,8 +82,8 @@ class Modules(Case):
     def test_a_missing_tree_is_one_line(self):
         os.makedirs(self.path("bin"))
         shutil.copy2(PHRUN, self.path("bin/phrun"))
-        os.makedirs(self.path("share/phrun/lua/ph"))
-        self.write("share/phrun/lua/ph/cli.lua", "return { main = function() error 'broken' end }\n")
+        os.makedirs(self.path("share/phrun/lua/ph/verb"))
+        self.write("share/phrun/lua/ph/verb/cli.lua", "return { main = function() error 'broken' end }\n")
         done = subprocess.run([self.path("bin/phrun")], capture_output=True, text=True, stdin=subprocess.DEVNULL)
         self.assertEqual(done.returncode, 1)
         self.one_line(done.stderr, "^phrun: .*broken$")

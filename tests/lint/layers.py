@@ -2,7 +2,7 @@
 """The include graph is the architecture: checks it against the tables below, file by file.
 
 A C file may include headers of its own directory and of those listed for it; each foreign library has one home; every header
-compiles alone. A Lua module may require the modules of its own group and of the groups before it.
+compiles alone. A Lua module may require the modules of its own room and of the rooms before it.
 """
 import os
 import re
@@ -45,8 +45,8 @@ HOME = {
 # foreign types that must not appear in a core header
 HIDDEN = ["hid_t", "blasint", "lapack_int", "lua_State", "pthread_t", "gzFile"]
 
-# the groups of lua/ph modules
-LUA_GROUPS = "tests/lint/lua_groups.txt"
+# The rooms of lua/ph, lowest first. The README.md of each says in a line what may enter.
+LUA_ROOMS = """util schema rules lang figure run certify laws registry report repl verb""".split()
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.M)
 REQUIRE = re.compile(r"""\brequire\s*\(?\s*["']ph\.([\w.]+)["']""")
@@ -146,32 +146,29 @@ def check_headers_alone():
             complain(path, "does not compile alone: " + (done.stderr.strip().splitlines() or ["?"])[0])
 
 
-def lua_groups():
-    """[(name, [module or prefix*])], lowest first."""
-    lines = (line.split(":") for line in read(LUA_GROUPS).splitlines() if line and not line.startswith("#"))
-    return [(name, names.split()) for name, names in lines]
-
-
-def group_of(module, groups):
-    """An exact name wins over a prefix; what is named nowhere belongs to the last group."""
-    for level, (_, names) in enumerate(groups):
-        if module in names:
-            return level
-    for level, (_, names) in enumerate(groups):
-        if any(name.endswith("*") and module.startswith(name[:-1]) for name in names):
-            return level
-    return len(groups) - 1
-
-
 def check_lua():
-    groups = lua_groups()
+    """A module may require modules of its own room and of the rooms before it; only ph itself stands outside of them."""
+    rooms = LUA_ROOMS
+    for room in rooms:
+        if not os.path.exists(os.path.join(ROOT, "lua", "ph", room, "README.md")):
+            complain(f"lua/ph/{room}", "has no README.md that says what may enter")
     for path in files("lua/ph", (".lua",)):
-        module = path[len("lua/ph/"):-len(".lua")].replace("/", ".")
-        level = group_of(module, groups)
+        parts = path.split(os.sep)[2:]
+        if len(parts) == 1:
+            if parts[0] != "init.lua":
+                complain(path, "belongs into a room (a folder of lua/ph)")
+            continue
+        if parts[0] not in rooms:
+            complain(path, f"the room {parts[0]} has no place in LUA_ROOMS of tests/lint/layers.py")
+            continue
         for wanted in REQUIRE.findall(COMMENT_LUA.sub(" ", read(path))):
-            other = group_of(wanted, groups)
-            if wanted != "native" and other > level:
-                complain(path, f"{groups[level][0]} must not require ph.{wanted} ({groups[other][0]})")
+            room = wanted.split(".")[0]
+            if room == "native":
+                continue
+            if room not in rooms:
+                complain(path, f"ph.{wanted} is not in a room")
+            elif rooms.index(room) > rooms.index(parts[0]):
+                complain(path, f"{parts[0]} must not require ph.{wanted}")
 
 
 if __name__ == "__main__":

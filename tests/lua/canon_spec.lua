@@ -1,7 +1,7 @@
-local canon = require "ph.canon"
+local canon = require "ph.util.canon"
 local native = require "ph.native"
 local ph = require "ph"
-local suggest = require "ph.suggest"
+local suggest = require "ph.util.suggest"
 
 describe("canonical text", function()
   it("prints integral floats as integers", function()

@@ -1,11 +1,11 @@
 -- Faults that people of the field report again and again, as small trials of the library; those of the whole program are in
 -- tests/e2e/cases.py. The names carry the numbers of that list.
-local checkpoint = require "ph.checkpoint"
-local job = require "ph.job"
+local checkpoint = require "ph.run.checkpoint"
+local job = require "ph.run.job"
 local native = require "ph.native"
 local ph = require "ph"
-local spec = require "ph.spec"
-local train = require "ph.train"
+local spec = require "ph.lang.spec"
+local train = require "ph.run.train"
 
 local function temp_file()
   local path = os.tmpname()

@@ -1,8 +1,8 @@
 -- The figure "cells": what it takes from a ledger.
 
 local native = require "ph.native"
-local cells_figure = require "ph.cells_figure"
-local ledger = require "ph.ledger"
+local cells_figure = require "ph.report.cells"
+local ledger = require "ph.run.ledger"
 
 local function book(records)
   local dir = os.tmpname()
@@ -40,7 +40,7 @@ describe("the figure of a ledger", function()
     local panel = cells_figure.figure { book { run("ph", 30, 0, 0.9, true), run("resnet", 30, 0, 0.5, true) } }.panels[1]
     assert.same({ "depth = 30", "ph resnet" }, { panel.xlabel, panel.xnames })
     assert.equal(2, panel.series[4].data:at(1, 1))
-    assert.matches("ph +resnet", require "ph.figures".text({ name = "cells", title = "", panels = { panel } }, 80))
+    assert.matches("ph +resnet", require "ph.figure".text({ name = "cells", title = "", panels = { panel } }, 80))
   end)
 
   it("is none without a finished run", function()

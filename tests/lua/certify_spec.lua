@@ -181,7 +181,7 @@ local d, h = 6, 0.25
 local block = function(z) ]] .. body .. [[ end
 return ph.experiment { name = "c", task = ph.task.circles { classes = 4, width = 6, split = { train = 16, val = 4, test = 4 } },
   model = function() return { ph.stream { depth = 5, block = block }, ph.affine(4) } end, train = ph.adam { batch = 8, epochs = 1, lr = 1e-3 } }]]
-  local e, problems = require("ph.spec").load_text(text, "c.lua", {})
+  local e, problems = require("ph.lang.spec").load_text(text, "c.lua", {})
   assert(e, problems and problems[1].text)
   return e:ir(e:cells()[1])
 end
@@ -316,7 +316,7 @@ return ph.experiment { name = "c", task = ph.task.circles { classes = 4, width =
   end
 
   local function ir_of(budget, depth)
-    local e, problems = require("ph.spec").load_text(text_with(budget, depth), "b.lua", {})
+    local e, problems = require("ph.lang.spec").load_text(text_with(budget, depth), "b.lua", {})
     assert(e, problems and problems[1].text)
     return e:ir(e:cells()[1])
   end
@@ -338,7 +338,7 @@ return ph.experiment { name = "c", task = ph.task.circles { classes = 4, width =
 
   it("refuses what is no contraction, naming the key", function()
     for budget, text in pairs { ["{ contract = 0.5 }"] = "contract = kappa }", ["{ contrast = 3 }"] = "unknown key 'contrast'", ["{}"] = "contract = kappa }" } do
-      local e, problems = require("ph.spec").load_text(text_with(budget, 2), "b.lua", {})
+      local e, problems = require("ph.lang.spec").load_text(text_with(budget, 2), "b.lua", {})
       assert.is_nil(e)
       assert(problems[1].text:find(text, 1, true), problems[1].text)
       assert.matches("^b.lua:2: damping: 'budget'", problems[1].text)

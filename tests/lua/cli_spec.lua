@@ -1,7 +1,7 @@
-local cli = require "ph.cli"
-local fault = require "ph.fault"
+local cli = require "ph.verb.cli"
+local fault = require "ph.util.fault"
 local native = require "ph.native"
-local verbs = require "ph.verbs"
+local verbs = require "ph.verb.list"
 
 --- Runs the command line in this process: exit code, standard output, standard error.
 local function phrun(...)
@@ -88,15 +88,15 @@ describe("the command line", function()
   end)
 
   it("maps faults to their codes and other errors to 1", function()
-    package.preload["ph.plot"], package.loaded["ph.plot"] = nil, { main = function() fault.raise(fault.GUARD, "guarded %d", 7) end }
+    package.preload["ph.verb.plot"], package.loaded["ph.verb.plot"] = nil, { main = function() fault.raise(fault.GUARD, "guarded %d", 7) end }
     local code, _, problem = phrun "plot"
     assert.same({ 11, "phrun: guarded 7\n" }, { code, problem })
-    package.loaded["ph.plot"].main = function() error("a bug\nwith more", 0) end
+    package.loaded["ph.verb.plot"].main = function() error("a bug\nwith more", 0) end
     code, _, problem = phrun "plot"
     assert.equal(1, code)
     assert.matches("^phrun: a bug", problem)
-    package.loaded["ph.plot"].main = function() error("interrupted", 0) end
+    package.loaded["ph.verb.plot"].main = function() error("interrupted", 0) end
     assert.equal(130, (phrun "plot"))
-    package.loaded["ph.plot"] = nil
+    package.loaded["ph.verb.plot"] = nil
   end)
 end)

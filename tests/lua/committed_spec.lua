@@ -1,12 +1,12 @@
 --- Every committed registration and ledger is a golden file: today's program makes the same plans, texts and run hashes from
 --- the committed specs, to the byte. A later change of the language cannot break a lock unnoticed.
-local job = require "ph.job"
-local json = require "ph.json"
-local ledger = require "ph.ledger"
+local job = require "ph.run.job"
+local json = require "ph.util.json"
+local ledger = require "ph.run.ledger"
 local native = require "ph.native"
-local registration = require "ph.registration"
-local runfile = require "ph.runfile"
-local spec = require "ph.spec"
+local registration = require "ph.registry.registration"
+local runfile = require "ph.run.runfile"
+local spec = require "ph.lang.spec"
 
 local root <const> = native.lua_dir .. "/.."
 

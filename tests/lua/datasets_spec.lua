@@ -1,6 +1,6 @@
 --- Data sets on this machine are what data/manifest.json says, to the byte.
 local native = require "ph.native"
-local json = require "ph.json"
+local json = require "ph.util.json"
 
 local root = native.lua_dir .. "/.."
 local manifest = assert(json.decode(assert(native.read_file(root .. "/data/manifest.json"))))

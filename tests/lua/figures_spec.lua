@@ -1,8 +1,8 @@
 -- Figures: the same after a trip through a file; pictures without a display; text that fits a terminal.
 
 local native = require "ph.native"
-local figures = require "ph.figures"
-local plot = require "ph.plot"
+local figures = require "ph.figure"
+local plot = require "ph.verb.plot"
 
 local function temp_dir()
   local path = os.tmpname()

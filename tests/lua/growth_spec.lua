@@ -1,13 +1,13 @@
 --- The language grows without changing what was written before: a key may be added, a default may get better under a new
 -- edition, a measure may get a new version; texts, plans and hashes of older specs stay, and a changed value is found.
-local changes = require "ph.changes"
-local job = require "ph.job"
+local changes = require "ph.run.changes"
+local job = require "ph.run.job"
 local native = require "ph.native"
 local ph = require "ph"
-local registration = require "ph.registration"
-local run = require "ph.run"
+local registration = require "ph.registry.registration"
+local run = require "ph.verb.run"
 local schema = require "ph.schema"
-local spec = require "ph.spec"
+local spec = require "ph.lang.spec"
 
 local root <const> = native.lua_dir .. "/.."
 

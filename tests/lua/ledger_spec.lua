@@ -1,6 +1,6 @@
 local native = require "ph.native"
-local ledger = require "ph.ledger"
-local json = require "ph.json"
+local ledger = require "ph.run.ledger"
+local json = require "ph.util.json"
 
 local function temp_dir()
   local path = os.tmpname()

@@ -1,10 +1,10 @@
-local json = require "ph.json"
+local json = require "ph.util.json"
 local native = require "ph.native"
 local plan = require "ph.rules.plan"
-local recover = require "ph.recover"
-local registration = require "ph.registration"
+local recover = require "ph.verb.recover"
+local registration = require "ph.registry.registration"
 local rules = require "ph.rules"
-local spec = require "ph.spec"
+local spec = require "ph.lang.spec"
 
 local source <const> = [[
 local ph = require "ph"
@@ -89,7 +89,7 @@ describe("a registration", function()
 
   it("names other runs than an experiment without lock", function()
     local e = load()
-    local job = require "ph.job"
+    local job = require "ph.run.job"
     local free = job.cells(e)[1].jobs[1].run
     local reg = registration.of(e)
     assert.are_not.equal(free, reg.runs["depth=2 seed=0 lr=0.001"])

@@ -2,10 +2,10 @@
 -- that comes later says since when it is there: otherwise texts, hashes and locks of older specs would change.
 --
 -- PHRUN_UPDATE=1 adds new keys and new editions to the file; it changes no line that is there.
-local canon = require "ph.canon"
+local canon = require "ph.util.canon"
 local native = require "ph.native"
 local schema = require "ph.schema"
-local sorted_keys = require "ph.sorted_keys"
+local sorted_keys = require "ph.util.sorted_keys"
 require "ph"
 
 local path <const> = native.lua_dir .. "/../tests/golden/keys.txt"

@@ -1,8 +1,8 @@
-local chart = require "ph.chart"
-local figures = require "ph.report_figures"
-local html = require "ph.html"
-local markdown = require "ph.markdown"
-local words = require "ph.rules.table"
+local chart = require "ph.report.chart"
+local figures = require "ph.report.charts"
+local html = require "ph.report.html"
+local markdown = require "ph.report.markdown"
+local words = require "ph.rules.words"
 
 -- Every tag that opens is closed, in order; attributes are quoted.
 local function well_formed(text)

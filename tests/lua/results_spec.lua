@@ -1,10 +1,10 @@
-local changes = require "ph.changes"
-local job = require "ph.job"
-local measure = require "ph.measure"
+local changes = require "ph.run.changes"
+local job = require "ph.run.job"
+local measure = require "ph.run.measure"
 local native = require "ph.native"
-local results = require "ph.results"
-local runfile = require "ph.runfile"
-local runner = require "ph.runner"
+local results = require "ph.run.results"
+local runfile = require "ph.run.runfile"
+local runner = require "ph.run.runner"
 
 local function temp_dir()
   local path = os.tmpname()

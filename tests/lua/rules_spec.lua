@@ -1,6 +1,6 @@
-local aggregate = require "ph.aggregate"
+local aggregate = require "ph.rules.aggregate"
 local check = require "ph.rules.check"
-local json = require "ph.json"
+local json = require "ph.util.json"
 local judge = require "ph.rules.judge"
 local ph = require("ph.rules").words
 local text = require "ph.rules.text"

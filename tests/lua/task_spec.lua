@@ -1,7 +1,7 @@
 -- Data of tasks: geometry, balance, seeds, splits, files.
 local native = require "ph.native"
 local ph = require "ph"
-local trig = require "ph.trig"
+local trig = require "ph.util.trig"
 
 local split <const> = { train = 300, val = 100, test = 100 }
 
@@ -188,7 +188,7 @@ describe("images", function()
     local before = images(b):digest()
     write_pair(b, "t10k", 5, 2, 3, function(i, j) return i * j + (i == 5 and j == 6 and 1 or 0) end, function(i) return i % 10 end)
     native.remove(b .. "/none")
-    assert.not_equal(before, require("ph.images").images { dir = b .. "/.", height = 2, width = 3, split = { train = 12, val = 8 } }:digest())
+    assert.not_equal(before, require("ph.lang.images").images { dir = b .. "/.", height = 2, width = 3, split = { train = 12, val = 8 } }:digest())
   end)
 
   it("can be limited", function()

@@ -302,7 +302,7 @@ describe("near", function()
   end)
 
   it("has a companion that names what is left open", function()
-    local testing = require "ph.testing"
+    local testing = require "ph.verb.testing"
     local before = native.live()
     local kept = native.tensor { 1 }
     assert.equal("1 tensor", testing.left_open(before))

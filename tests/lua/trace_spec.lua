@@ -1,6 +1,6 @@
 -- From blocks to canonical IR text: the text says what is computed, not how it was written.
 local native = require "ph.native"
-local emit = require "ph.emit"
+local emit = require "ph.lang.emit"
 local ph = require "ph"
 
 local root <const> = native.lua_dir .. "/.."
@@ -153,7 +153,7 @@ describe("a block that cannot be traced", function()
 
   it("leaves no trace behind", function()
     pcall(text, stream(function() error("own error", 0) end))
-    assert.is_nil(require("ph.symbol").current())
+    assert.is_nil(require("ph.lang.symbol").current())
     fails("^own error$", stream(function() error("own error", 0) end))
   end)
 end)
@@ -171,7 +171,7 @@ describe("a model", function()
 end)
 
 describe("the specs of the program", function()
-  local spec = require "ph.spec"
+  local spec = require "ph.lang.spec"
   local function slurp(path) return native.read_file(path) end
   for _, case in ipairs {
     { "quick", "family=ph depth=30 seed=0" }, { "quick", "family=resnet depth=30 seed=0" },

@@ -1,5 +1,5 @@
-local EarlyStop = require "ph.earlystop"
-local json = require "ph.json"
+local EarlyStop = require "ph.run.earlystop"
+local json = require "ph.util.json"
 
 local nan <const> = 0 / 0
 
@@ -42,11 +42,11 @@ describe("early stopping", function()
   end)
 end)
 
-local checkpoint = require "ph.checkpoint"
-local job = require "ph.job"
+local checkpoint = require "ph.run.checkpoint"
+local job = require "ph.run.job"
 local native = require "ph.native"
-local spec = require "ph.spec"
-local train = require "ph.train"
+local spec = require "ph.lang.spec"
+local train = require "ph.run.train"
 
 local text <const> = [[
 local ph = require "ph"

@@ -1,10 +1,10 @@
-local audit = require "ph.audit"
-local json = require "ph.json"
-local ledger = require "ph.ledger"
+local audit = require "ph.registry.audit"
+local json = require "ph.util.json"
+local ledger = require "ph.run.ledger"
 local native = require "ph.native"
-local registration = require "ph.registration"
-local results = require "ph.results"
-local verdict = require "ph.verdict"
+local registration = require "ph.registry.registration"
+local results = require "ph.run.results"
+local verdict = require "ph.registry.verdict"
 local words = require("ph.rules").words
 
 local function temp_dir()

@@ -2,8 +2,8 @@
 
 local native = require "ph.native"
 local certify = require "ph.certify"
-local fault = require "ph.fault"
-local runfile = require "ph.runfile"
+local fault = require "ph.util.fault"
+local runfile = require "ph.run.runfile"
 
 local verb = {}
 

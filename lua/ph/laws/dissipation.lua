@@ -1,7 +1,7 @@
 --- Laws of the dissipation channel: spectrum, volume, meter, budget (docs/laws.md, sections 1.3, 3, 5).
 
 local native = require "ph.native"
-local budgets = require "ph.budget"
+local budgets = require "ph.lang.budget"
 local maps = require "ph.laws.maps"
 local result = require "ph.laws.result"
 local la = native.la

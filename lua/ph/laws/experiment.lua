@@ -4,16 +4,16 @@
 -- record in the ledger. What is done is not done again. At the end table.md sets the numbers beside those of the paper.
 
 local native = require "ph.native"
-local canon = require "ph.canon"
-local fault = require "ph.fault"
-local figures = require "ph.figures"
-local json = require "ph.json"
-local kinds = require "ph.kinds"
-local meaning = require "ph.meaning"
-local options = require "ph.options"
-local results = require "ph.results"
+local canon = require "ph.util.canon"
+local fault = require "ph.util.fault"
+local figures = require "ph.figure"
+local json = require "ph.util.json"
+local kinds = require "ph.schema.kinds"
+local meaning = require "ph.schema.meaning"
+local options = require "ph.lang.options"
+local results = require "ph.run.results"
 local schema = require "ph.schema"
-local sorted_keys = require "ph.sorted_keys"
+local sorted_keys = require "ph.util.sorted_keys"
 
 local experiment = {}
 

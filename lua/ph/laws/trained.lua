@@ -1,7 +1,7 @@
 --- The state channel of a trained net as a stream for the laws: from a run file alone.
 
 local native = require "ph.native"
-local runfile = require "ph.runfile"
+local runfile = require "ph.run.runfile"
 local segment = require "ph.certify.segment"
 local stream = require "ph.laws.stream"
 

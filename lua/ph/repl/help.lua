@@ -3,8 +3,8 @@
 local names = require "ph.repl.names"
 local native = require "ph.native"
 local schema = require "ph.schema"
-local sorted_keys = require "ph.sorted_keys"
-local suggest = require "ph.suggest"
+local sorted_keys = require "ph.util.sorted_keys"
+local suggest = require "ph.util.suggest"
 
 local help = {}
 

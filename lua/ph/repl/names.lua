@@ -3,7 +3,7 @@
 local native = require "ph.native"
 local open = require "ph.repl.open"
 local ph = require "ph"
-local suggest = require "ph.suggest"
+local suggest = require "ph.util.suggest"
 
 local names = {}
 

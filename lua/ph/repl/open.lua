@@ -6,9 +6,9 @@
 --                         .profiles, .confusion, .ir, :stream(segment) the trained state channel for the laws, :plan() the net itself
 
 local native = require "ph.native"
-local runfile = require "ph.runfile"
-local sorted_keys = require "ph.sorted_keys"
-local spec = require "ph.spec"
+local runfile = require "ph.run.runfile"
+local sorted_keys = require "ph.util.sorted_keys"
+local spec = require "ph.lang.spec"
 
 local open = {}
 

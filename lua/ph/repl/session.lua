@@ -7,7 +7,7 @@ local help = require "ph.repl.help"
 local names = require "ph.repl.names"
 local native = require "ph.native"
 local show = require "ph.repl.show"
-local where = require "ph.where"
+local where = require "ph.schema.where"
 
 local Session = {}
 Session.__index = Session

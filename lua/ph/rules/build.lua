@@ -6,7 +6,7 @@
 --   condition   { a, "<=", b }        ph.band(a, low, high)        "name of an earlier rule"        ph.all { ... }
 --   values      240        { 48, 96 }        ph.at_least(48)        ph.except("ph")        "*" (each value of the grid)
 
-local suggest = require "ph.suggest"
+local suggest = require "ph.util.suggest"
 
 local build = {}
 

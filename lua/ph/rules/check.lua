@@ -4,11 +4,11 @@
 -- vocabulary = { metrics = { name = true }, axes = { name = { values } }, candidates = { name = { values } },
 -- any_value = true when values that the grid has not are let pass }
 
-local aggregate = require "ph.aggregate"
+local aggregate = require "ph.rules.aggregate"
 local build = require "ph.rules.build"
 local select = require "ph.rules.select"
-local sorted_keys = require "ph.sorted_keys"
-local suggest = require "ph.suggest"
+local sorted_keys = require "ph.util.sorted_keys"
+local suggest = require "ph.util.suggest"
 local text = require "ph.rules.text"
 
 local check = {}

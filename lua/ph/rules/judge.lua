@@ -10,7 +10,7 @@
 -- The outcome of a condition is a tree for the report: { truth = true|false|nil, text =, reasons = { ... },
 -- numbers = { { text =, value = | reasons = } ... }, children = { ... } }.
 
-local aggregate = require "ph.aggregate"
+local aggregate = require "ph.rules.aggregate"
 local select = require "ph.rules.select"
 local text = require "ph.rules.text"
 

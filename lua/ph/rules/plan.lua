@@ -4,7 +4,7 @@
 -- lists that have a name are found under it, and their order is a field of its own ("categories (order)"), since the order of
 -- categories decides; lists of plain values are leaves, printed whole.
 
-local json = require "ph.json"
+local json = require "ph.util.json"
 
 local plan = {}
 

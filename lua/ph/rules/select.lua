@@ -5,7 +5,7 @@
 -- A binding is a table axis -> value, made by `every`, `some` and aggregates over an axis; it holds for everything inside
 -- that does not name the axis itself.
 
-local sorted_keys = require "ph.sorted_keys"
+local sorted_keys = require "ph.util.sorted_keys"
 
 local select = {}
 

@@ -1,6 +1,6 @@
 --- Rules in words: one line a reader understands, made from the data alone.
 
-local json = require "ph.json"
+local json = require "ph.util.json"
 
 local text = {}
 

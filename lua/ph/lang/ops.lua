@@ -1,0 +1,202 @@
+--- Operations, the same on symbols (inside a block) and on tensors (outside).
+--
+-- Outside a block a state is a rank-1 tensor, or ph.batch(t) with one sample a row; a rank-2 tensor is a parameter matrix.
+-- Both ways the row of the op table decides: symbols become nodes of the IR, tensors are evaluated by the same kernels.
+
+local kinds = require "ph.schema.kinds"
+local native = require "ph.native"
+local schema = require "ph.schema"
+local symbol = require "ph.lang.symbol"
+
+local ops = {}
+
+local Batch = { __name = "ph.batch" }
+local Identity = { __name = "ph.identity" }
+Identity.__index = Identity
+
+local function is_tensor(v) return kinds.tag(v) == "ph.tensor" end
+local function is_batch(v) return debug.getmetatable(v) == Batch end
+local function is_identity(v) return debug.getmetatable(v) == Identity end
+local function is_broken(v) return rawequal(v, kinds.broken) end
+
+schema.describe("batch", "functions", "ph.batch(t)", "Outside a block: the rows of a tensor (n, d) as n states that go through channels together.")
+
+function ops.batch(t)
+  if not is_tensor(t) or #t:shape() ~= 2 then schema.fail("batch", "expects a tensor (n, d), got %s", kinds.describe(t)) end
+  return setmetatable({ tensor = t }, Batch)
+end
+
+Batch.__index = { shape = function(self) return self.tensor:shape() end }
+Batch.__tostring = function(self) return "batch of " .. tostring(self.tensor) end
+
+--- The identity channel: multiplying by it leaves a value as it is and emits nothing.
+function ops.identity(width)
+  return setmetatable({ width = width }, Identity)
+end
+
+Identity.__tostring = function(self) return string.format("identity (%d, %d)", self.width, self.width) end
+
+--- "matrix", "state" or nil for anything an operation does not take.
+local function domain(v)
+  if symbol.is(v) then return v.pos == 0 and "matrix" or "state" end
+  if is_batch(v) then return "state" end
+  if is_tensor(v) then
+    local rank = #v:shape()
+    return rank == 2 and "matrix" or rank == 1 and "state" or nil
+  end
+end
+
+-- Arguments that are states whatever their rank, and those that are parameters although they are vectors.
+local parameters <const> = { apply = { true }, bias = { false, true }, layernorm = { false, true, true } }
+
+local function eager_argument(name, i, v)
+  local d = domain(v)
+  if not d then schema.fail(name, "argument %d must be a tensor of rank 1 or 2 or ph.batch(t), got %s", i, kinds.describe(v)) end
+  local is_parameter = parameters[name] and parameters[name][i]
+  if is_batch(v) then return v.tensor, not is_parameter end
+  if is_parameter or d == "matrix" then return v, false end
+  return v:reshape { 1, v:count() }, true
+end
+
+local function eager(name, args, attrs)
+  local tensors, samples, batched, single = {}, {}, false, false
+  for i, v in ipairs(args) do
+    tensors[i], samples[i] = eager_argument(name, i, v)
+    batched = batched or is_batch(v)
+    single = single or (samples[i] and not is_batch(v))
+  end
+  local ok, out = pcall(native.op, name, tensors, attrs or {}, samples)
+  if not ok then schema.fail(name, "%s", (tostring(out):gsub("^" .. name .. ": ", ""))) end
+  if batched then return ops.batch(out) end
+  return single and out:reshape { out:count() } or out
+end
+
+--- Applies an op of the table to symbols or tensors.
+function ops.call(name, args, attrs)
+  local symbolic = false
+  for _, v in ipairs(args) do
+    if is_broken(v) then return v end
+    if is_identity(v) then schema.fail(name, "the identity channel is only a factor: write identity * z") end
+    symbolic = symbolic or symbol.is(v)
+  end
+  return (symbolic and symbol.node or eager)(name, args, attrs)
+end
+
+--- Multiplies by a number.
+function ops.scale(by, v)
+  if by ~= by or by == math.huge or by == -math.huge then schema.fail("scale", "the factor must be finite, got %s", kinds.describe(by)) end
+  if by == 1 then return v end
+  return ops.call("scale", { v }, { by = by })
+end
+
+local function operand(name, v)
+  if type(v) == "number" or is_broken(v) or is_identity(v) or domain(v) then return v end
+  if type(v) == "table" and kinds.tag(v) == "ph.layer" then
+    schema.fail(name, "a layer is a function: call it, as in ph.linear(d)(z)")
+  end
+  schema.fail(name, "cannot take %s", kinds.describe(v))
+end
+
+--- The value that the identity multiplies; `side` is the dimension it must fit: rows from the left, columns from the right.
+local function times_identity(one, v, side)
+  if is_identity(v) then return v end
+  if type(v) == "number" then schema.fail("multiply", "a number times the identity is a matrix that is no parameter; scale the product instead") end
+  local is_state = domain(v) == "state"
+  if is_state and side == "cols" then schema.fail("multiply", "a matrix stands left of the state: write M * z") end
+  local shape = symbol.is(v) and { v.rows, v.cols } or v:shape()
+  local size = (is_state or side == "cols") and shape[#shape] or shape[1]
+  if size ~= one.width then schema.fail("multiply", "the identity of width %d does not fit a %s of %d", one.width, domain(v), size) end
+  return v
+end
+
+--- a * b: matrix by matrix, matrix by state, number by anything.
+function ops.times(a, b)
+  a, b = operand("multiply", a), operand("multiply", b)
+  if is_broken(a) or is_broken(b) then return kinds.broken end
+  if is_identity(a) then return times_identity(a, b, "rows") end
+  if is_identity(b) then return times_identity(b, a, "cols") end
+  if type(a) == "number" then return ops.scale(a, b) end
+  if type(b) == "number" then return ops.scale(b, a) end
+  local da, db = domain(a), domain(b)
+  if da == "matrix" then return ops.call(db == "matrix" and "matmul" or "apply", { a, b }) end
+  if db == "matrix" then schema.fail("multiply", "a matrix stands left of the state: write M * z") end
+  schema.fail("multiply", "two states have no product; ph.mul(a, b) multiplies elementwise")
+end
+
+local function number_in(name, a, b)
+  if type(a) == "number" or type(b) == "number" then schema.fail(name, "a number and a value inside a stream do not add; use a bias (ph.affine)") end
+end
+
+local function is_vector(v) return symbol.is(v) and v.pos == 0 and v.rows == 1 end
+
+--- a + b: two values of one shape, or a state and a parameter vector (bias).
+function ops.plus(a, b)
+  a, b = operand("add", a), operand("add", b)
+  number_in("add", a, b)
+  if is_broken(a) or is_broken(b) then return kinds.broken end
+  if is_vector(b) and domain(a) == "state" then return ops.call("bias", { a, b }) end
+  if is_vector(a) and domain(b) == "state" then return ops.call("bias", { b, a }) end
+  return ops.call("add", { a, b })
+end
+
+function ops.minus(a, b)
+  a, b = operand("sub", a), operand("sub", b)
+  number_in("sub", a, b)
+  return ops.call("sub", { a, b })
+end
+
+function ops.negate(v) return ops.scale(-1, operand("scale", v)) end
+
+function ops.over(a, b)
+  if type(b) ~= "number" then schema.fail("divide", "only a number can divide a value") end
+  if b == 0 then schema.fail("divide", "by zero") end
+  return ops.scale(1 / b, operand("divide", a))
+end
+
+-- A tensor on the left leaves the operation to these (vm/bind_tensor_math.c).
+for _, class in ipairs { symbol.metatable, Batch, Identity } do
+  class.__mul, class.__add, class.__sub, class.__unm, class.__div = ops.times, ops.plus, ops.minus, ops.negate, ops.over
+end
+
+--- The unary functions of the table that a spec calls by name (ph.tanh, ph.skew ...).
+ops.unary = { "tanh", "relu", "gelu", "sigmoid", "softplus", "silu", "skew", "gram", "transpose" }
+for _, name in ipairs(ops.unary) do
+  ops[name] = function(v) return ops.call(name, { operand(name, v) }) end
+  schema.describe(name, "functions", "ph." .. name .. "(x)", symbol.op(name).doc)
+end
+
+schema.describe("mul", "functions", "ph.mul(a, b)", "Elementwise product of two values of one shape.")
+function ops.mul(a, b) return ops.call("mul", { operand("mul", a), operand("mul", b) }) end
+
+schema.describe("cayley_of", "functions", "ph.cayley_of(S)", "C = (I + S/2)^-1 (I - S/2) of a skew matrix S that is given.")
+function ops.cayley_of(s) return ops.call("cayley", { operand("cayley_of", s) }) end
+
+--- A parameter: a symbol inside a block; outside, a tensor drawn from (seed, name).
+function ops.parameter(base, rows, cols, init, seed)
+  local trace = symbol.current()
+  if trace then
+    if seed then schema.fail("param", "'seed' has a meaning only outside a block; inside, the run's seed decides") end
+    return symbol.parameter(trace, base, rows, cols, init)
+  end
+  if init.kind == "normal" or init.kind == "uniform" then
+    return native.random(init.kind, seed or 0, base, { rows, cols }, init.value, "f64")
+  end
+  local value = init.kind == "zeros" and 0 or init.kind == "ones" and 1 or init.value
+  local t = native.tensor({ rows, cols }, "f64")
+  for i = 1, rows do
+    for j = 1, cols do t:put(value, i, j) end
+  end
+  return t
+end
+
+--- Width of a value: features of a state, rows of a matrix.
+function ops.width(name, v)
+  if symbol.is(v) then return v.pos == 0 and v.rows or v.cols end
+  if not domain(v) then schema.fail(name, "expects a state, got %s", kinds.describe(v)) end
+  local shape = v:shape()
+  return shape[#shape]
+end
+
+ops.domain = domain
+
+return ops

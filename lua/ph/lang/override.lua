@@ -1,0 +1,124 @@
+--- key=value of the command line: restricts axes of the grid, changes keys of task, train and select.
+--
+--   depth=240 family=ph,resnet     an axis: keeps these values, or puts them in its place
+--   train.epochs=5 task.noise=0.3  a key of train or task         select.lr=1e-3,3e-3   the candidates
+--   data=DIR                       short for task.dir=DIR
+--
+-- Changes become part of what they change, and so of the run's hash.
+
+local grid = require "ph.lang.grid"
+local schema = require "ph.schema"
+local suggest = require "ph.util.suggest"
+local where = require "ph.schema.where"
+
+local override = {}
+
+local short <const> = { data = "task.dir" }
+
+local function fail(format, ...) error("command line: " .. string.format(format, ...), 0) end
+
+--- A word as the value it looks like: number, true/false, or string.
+local function value_of(word)
+  local number = tonumber(word)
+  if number then return math.tointeger(number) or number end
+  if word == "true" then return true end
+  if word == "false" then return false end
+  return word
+end
+
+--- "depth=30,120" -> "depth", { 30, 120 }, "30,120". Raises when it is no key=value.
+function override.parse(text)
+  local key, rest = text:match "^([%a_][%w_%.]*)=(.*)$"
+  if not key then fail("'%s' is no key=value", text) end
+  if rest == "" then fail("%s= has no value", key) end
+  local values = {}
+  for word in (rest .. ","):gmatch "([^,]*)," do
+    if word == "" then fail("%s: an empty value in '%s'", key, rest) end
+    values[#values + 1] = value_of(word)
+  end
+  return key, values, rest
+end
+
+local function keys_of_role(role, has)
+  local out = {}
+  for _, block in ipairs(schema.all()) do
+    for _, key in ipairs(block.role == role and block.keys or {}) do
+      if not has or has(key.name) then out[#out + 1] = role .. "." .. key.name end
+    end
+  end
+  return out
+end
+
+--- The dotted keys this experiment knows.
+local function known_keys(e)
+  local all = keys_of_role("select")
+  for _, what in ipairs { "task", "train" } do
+    local part = e[what]
+    table.move(keys_of_role(what, part and function(k) return part:has_key(k) end), 1, 1000, #all + 1, all)
+  end
+  return all
+end
+
+local function unknown(e, key)
+  local known = known_keys(e)
+  for _, full in ipairs(known) do
+    if full:match "%.(.*)$" == key then fail("unknown key '%s' (did you mean '%s'?)", key, full) end
+  end
+  local axes = grid.axis_names(e.axes)
+  table.move(axes, 1, #axes, #known + 1, known)
+  fail("unknown key '%s'%s; axes of the grid: %s", key, suggest.hint(key, known), table.concat(axes, ", "))
+end
+
+local function set_select(e, name, values)
+  local v = { by = e.select and e.select.by }
+  for _, key in ipairs(schema.get("select").keys) do v[key.name] = e.select and e.select[key.name] end
+  if name == "by" then v.by = values[1] else v[name] = values end
+  e.select = where.from("command line", schema.check, "select", v)
+end
+
+--- A key of task or train takes one value; strings such as directories may hold commas.
+local function single(what, name, values, rest)
+  for _, block in ipairs(schema.all()) do
+    local key = block.role == what and block.by_name[name]
+    if key and key.kind == "string" then return rest end
+  end
+  if #values > 1 then fail("%s.%s takes one value, got %s", what, name, rest) end
+  return values[1]
+end
+
+local function set_part(e, what, name, values, rest)
+  e:set_part(what, name, single(what, name, values, rest))
+end
+
+local function has(list, word)
+  for _, x in ipairs(list) do
+    if x == word then return true end
+  end
+  return false
+end
+
+--- Applies one "key=value" (or { key =, value = }) to an experiment. Raises with one line that begins with "command line: ".
+function override.apply(e, text)
+  if type(text) == "table" then text = text.key .. "=" .. text.value end
+  local key, values, rest = override.parse(text)
+  if has(grid.axis_names(e.axes), key) then
+    local list, reason = grid.values(key, values)
+    if not list then fail("%s %s", key, reason) end
+    return e:set_axis(key, list)
+  end
+  key = short[key] or key
+  local what, name = key:match "^(%a+)%.(.*)$"
+  if not what or not has(known_keys(e), key) then unknown(e, key) end
+  if what == "select" then return set_select(e, name, values) end
+  set_part(e, what, name, values, rest)
+end
+
+--- Applies a list of them while a spec is loaded: errors are collected.
+function override.all(e, list)
+  for _, text in ipairs(list or {}) do
+    local ok, problem = pcall(override.apply, e, text)
+    if not ok then schema.report(problem) end
+  end
+end
+
+return override

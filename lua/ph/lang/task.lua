@@ -1,0 +1,89 @@
+--- Tasks: declared data with a train / val / test split.
+--
+-- A task knows its shape (classes, positions, features) without touching data. `load(seed)` gives
+-- { train = { x, y }, val =, test =, classes, features, positions }: x f32 (n, positions * features), y i32 labels from 0.
+-- `canonical()` is its text, `digest()` the SHA-256 of what makes its data (parameters of a generator, contents of files).
+
+local canon = require "ph.util.canon"
+local edition = require "ph.schema.edition"
+local meaning = require "ph.schema.meaning"
+local native = require "ph.native"
+local schema = require "ph.schema"
+
+local task = {}
+
+local Task = { __name = "ph.task" }
+Task.__index = Task
+Task.__tostring = function(self) return self:canonical() end
+
+--- Makes a constructor of tasks. block: registration; source: { shape(v) -> classes, positions, features;
+-- load(v, seed) -> splits; digest(v) or nil for a generator }.
+function task.constructor(block, source)
+  block.role, block.section = "task", "tasks"
+  local function build(v)
+    if source.check then source.check(v) end
+    local classes, positions, features = source.shape(v)
+    return setmetatable({
+      kind = block.name, values = v, edition = edition.current(), source = source,
+      classes = classes, positions = positions, features = features,
+    }, Task)
+  end
+  local make = schema.constructor(block, build)
+  source.rebuild = make
+  return make
+end
+
+--- The same task with some keys changed (overrides of the command line).
+function Task:with(changes)
+  local v = {}
+  for k, x in pairs(self.values) do v[k] = x end
+  for k, x in pairs(changes) do v[k] = x end
+  return edition.under(self.edition, self.source.rebuild, v)
+end
+
+function Task:has_key(key) return schema.get(self.kind).by_name[key] ~= nil end
+
+--- Its values as texts and plans name them: without what does not change the data (the directory of files).
+function Task:meaning() return meaning.of(self.kind, self.values) end
+
+function Task:canonical() return canon.call(self.kind, self:meaning()) end
+
+--- SHA-256 of what makes the data. nil and a message when files are missing or cannot be read.
+function Task:digest()
+  if self.source.digest then return self.source.digest(self.values) end
+  return native.sha256(self:canonical())
+end
+
+--- The data for a run's seed. Raises with one line when it cannot be made or is not finite.
+function Task:load(seed)
+  local data = self.source.load(self.values, self.values.seed or seed)
+  for _, name in ipairs { "train", "val", "test" } do
+    local bad = data[name].x:first_nonfinite()
+    if bad then error(string.format("%s: number %d of the %s data is not finite", self.kind, bad, name), 0) end
+  end
+  data.classes, data.positions, data.features = self.classes, self.positions, self.features
+  return data
+end
+
+local max_samples <const> = 10000000
+
+local function count_key(name, required, doc)
+  return { name, kind = "integer", min = 1, max = max_samples, required = required, doc = doc }
+end
+
+schema.define {
+  name = "split", section = "tasks", doc = "How many samples go where.", looks = "{ train = N, val = N }",
+  keys = {
+    count_key("train", true, "samples to train on"),
+    count_key("val", true, "samples for early stopping and selection"),
+    count_key("test", false, "samples kept for the end (generated tasks)"),
+  },
+}
+
+--- The keys every task has.
+function task.split_key(doc) return { "split", kind = "block", block = "split", required = true, doc = doc } end
+function task.seed_key()
+  return { "seed", kind = "integer", min = 0, doc = "seed of the data; default: the run's seed" }
+end
+
+return task

@@ -1,0 +1,173 @@
+--- `phrun verdict SPEC | DIR`: applies the locked rules to the results, mechanically.
+--
+-- With a spec, it must be the locked one (a comment may differ, a threshold may not); with a directory alone, the locked
+-- plan is all there is. The rules judged are always those of the lock. Exit codes: 0 the rules hold, 10 they say no, 11 not
+-- evaluable (or data changed, test set opened twice, no lock), 3 something was tampered with: then no verdict is printed.
+
+local native = require "ph.native"
+local audit = require "ph.registry.audit"
+local fault = require "ph.util.fault"
+local job = require "ph.run.job"
+local json = require "ph.util.json"
+local judge = require "ph.rules.judge"
+local options = require "ph.lang.options"
+local registration = require "ph.registry.registration"
+local words = require "ph.rules.words"
+
+local verdict = {}
+
+local most_lines <const> = 12
+
+function verdict.arguments(parser)
+  parser:argument("spec"):argname "SPEC|DIR":description "the spec that was locked, or a results directory"
+  parser:argument("overrides"):argname "key=value":args "*":description "changes that the lock was made with"
+  options.out(parser)
+  parser:flag "--json":description "the outcome as one JSON object"
+end
+
+-- While runs of the plan are awaited there is no verdict, even where the rules are decided without them: who may stop when
+-- he likes what he sees decides nothing by rules. Cells that a recorded deviation cut are not awaited.
+local function hold_back(judged, missing)
+  if #missing == 0 then return end
+  judged.so_far, judged.truth, judged.category = judged.truth ~= nil and judged.category or nil, nil, "not evaluable"
+  judged.reasons = { string.format("the plan is not complete, %d run%s missing: %s", #missing, #missing == 1 and " is" or "s are", missing[1]) }
+end
+
+--- The registration and the audited table of a directory: { reg, audit, judged }. `judged` is nil when something was tampered with.
+function verdict.of(dir, reg)
+  local a = fault.check(fault.RUNTIME, audit.run(dir, reg))
+  local judged = #a.tampered == 0 and judge.all(a.table, reg.plan) or nil
+  if judged then hold_back(judged, a.missing) end
+  return { dir = dir, reg = reg, audit = a, judged = judged }
+end
+
+--- The exit code of an outcome.
+function verdict.code(outcome)
+  if #outcome.audit.tampered > 0 then return fault.TAMPERED end
+  if #outcome.audit.guard > 0 or not outcome.reg.lock then return fault.GUARD end
+  if outcome.judged.truth == nil then return fault.GUARD end
+  return outcome.judged.truth and 0 or fault.NO
+end
+
+local function some(lines, list, prefix)
+  for i = 1, math.min(#list, most_lines) do lines[#lines + 1] = prefix .. list[i] end
+  if #list > most_lines then lines[#lines + 1] = string.format("%sand %d more", prefix, #list - most_lines) end
+end
+
+--- "RECOVERED LEDGER: ...", the first line of every verdict over one; nil else.
+function verdict.recovered_line(outcome)
+  if not outcome.audit.recovered then return nil end
+  return "RECOVERED LEDGER: rebuilt from a log; its numbers are log lines, not the files that the runs wrote"
+end
+
+local function opened_text(a)
+  if a.opened_most == 0 then return "no test set opened" end
+  return string.format("each test set opened %s", a.opened_most == 1 and "once" or "up to " .. a.opened_most .. " times")
+end
+verdict.opened_text = opened_text
+
+local function head(lines, outcome)
+  local a, reg = outcome.audit, outcome.reg
+  lines[#lines + 1] = verdict.recovered_line(outcome)
+  if reg.lock then
+    lines[#lines + 1] = string.format("%s: locked %s under %s", reg.plan.name, reg.time or "?", reg.lock:sub(1, 16))
+  else
+    lines[#lines + 1] = string.format("%s: NOT REGISTERED; rules that were not locked before the runs prove nothing", reg.plan.name)
+  end
+  lines[#lines + 1] = string.format("%d of %d runs, %s", a.present, a.planned, opened_text(a))
+  some(lines, a.missing, "  missing: ")
+  some(lines, a.cut_runs, "  cut: ")
+  some(lines, a.notes, "  note: ")
+  for i, d in ipairs(a.deviations) do lines[#lines + 1] = string.format("  deviation %d: %s", i, d.reason) end
+  lines[#lines + 1] = ""
+end
+
+--- "verdict: NAME", or why there is none.
+function verdict.conclusion(outcome)
+  local j = outcome.judged
+  if #outcome.reg.plan.rules + #outcome.reg.plan.categories == 0 then return "verdict: not evaluable: the plan has no rules" end
+  if j.truth == nil then
+    return "verdict: not evaluable: " .. words.reasons(j.reasons) .. (j.so_far and string.format(" (the runs so far: %s)", j.so_far) or "")
+  end
+  return (outcome.reg.lock and "verdict: " or "the rules would say: ") .. j.category
+end
+
+--- The verdict as lines.
+function verdict.lines(outcome)
+  local lines, a = {}, outcome.audit
+  if not outcome.judged then
+    lines[#lines + 1] = verdict.recovered_line(outcome)
+    lines[#lines + 1] = string.format("%s: tampered; there is no verdict", outcome.dir)
+    some(lines, a.tampered, "  ")
+    return lines
+  end
+  head(lines, outcome)
+  for _, line in ipairs(words.tables(outcome.judged)) do lines[#lines + 1] = line end
+  some(lines, a.guard, "guard: ")
+  lines[#lines + 1] = verdict.conclusion(outcome)
+  return lines
+end
+
+-- Outcomes hold tables of the audit; what goes out is plain.
+local function plain(outcome)
+  local j, a = outcome.judged or {}, outcome.audit
+  local rules, predictions = json.list {}, json.list {}
+  for i, r in ipairs(j.rules or {}) do rules[i] = { name = r.name, truth = words.truth(r.truth), text = r.text, reasons = json.list(r.reasons) } end
+  for i, p in ipairs(j.predictions or {}) do predictions[i] = { name = p.name, score = words.hit(p.hit), value = p.value, band = p.band, reasons = json.list(p.reasons) } end
+  return {
+    name = outcome.reg.plan.name, lock = outcome.reg.lock, code = verdict.code(outcome), category = j.category, truth = words.truth(j.truth), rules = rules,
+    predictions = predictions, planned = a.planned, present = a.present, missing = json.list(a.missing), notes = json.list(a.notes),
+    guard = json.list(a.guard), tampered = json.list(a.tampered), recovered = a.recovered, test_opened = a.opened_most,
+  }
+end
+
+--- The registration of an experiment as it is, without a lock: what its rules say of the runs so far.
+function verdict.unlocked(experiment)
+  local cells, runs = job.cells(experiment), {}
+  for _, cell in ipairs(cells) do
+    for _, one in ipairs(cell.jobs) do runs[one.label] = one.run end
+  end
+  return { plan = registration.plan(experiment, cells), runs = runs, figures = experiment.figures }
+end
+
+--- Prints the verdict at the end of a run when the spec has rules; the run's own exit code stands.
+function verdict.after_run(dir, experiment)
+  local reg = registration.read(dir)
+  if not reg and not experiment.rules and not experiment.predictions then return end
+  reg = reg or verdict.unlocked(experiment)
+  if #reg.plan.rules + #reg.plan.categories + #reg.plan.predictions == 0 then return end
+  native.write(1, "\n" .. table.concat(verdict.lines(verdict.of(dir, reg)), "\n") .. "\n")
+end
+
+-- A spec beside the results is compared with the lock; data files that are gone count as changed data.
+local function of_spec(args)
+  local experiment = options.load(args)
+  local dir = options.directory(args, experiment)
+  local reg = registration.read(dir)
+  if not reg then return dir, verdict.unlocked(experiment) end
+  registration.require_same(dir, reg, registration.plan(experiment, job.cells(experiment)), registration.deviations(dir))
+  return dir, reg
+end
+
+local function of_directory(args)
+  local dir = args.out or args.spec:gsub("(.)/+$", "%1")
+  local reg = registration.read(dir)
+  if not reg then fault.raise(fault.GUARD, "%s: not registered: there is no registration.json; `phrun lock SPEC` makes one before the runs", dir) end
+  return dir, reg
+end
+
+--- The directory and registration that the words of a command line name.
+function verdict.find(args)
+  local at = native.stat(args.spec)
+  if at and at.kind == "dir" then return of_directory(args) end
+  return of_spec(args)
+end
+
+function verdict.main(args)
+  local outcome = verdict.of(verdict.find(args))
+  local text = args.json and json.encode(plain(outcome)) or table.concat(verdict.lines(outcome), "\n")
+  native.write(1, text .. "\n")
+  return verdict.code(outcome)
+end
+
+return verdict

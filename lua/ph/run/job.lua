@@ -1,0 +1,165 @@
+--- From an experiment to what has to be run: cells, and in each cell one job for every candidate of the selection.
+--
+-- A job's name is the hash of its canonical text: everything that can change a result and nothing else (no comment, no
+-- indentation, no directory, no number of threads). Two jobs with the same text are the same run.
+--
+--   cell  { label, values (plain table), jobs }
+--   job   { run, label, cell_label, cell, select, seed, ir, text, parts, protocol, by, mode, classifies, measures, weight,
+--           short (label for people), task_text, train_text, measure_text, experiment_text (newer keys of the experiment,
+--           or nil), source, spec, spec_hash, lock, load() -> data, problem (nil, or why it cannot run) }
+
+local native = require "ph.native"
+local canon = require "ph.util.canon"
+local sorted_keys = require "ph.util.sorted_keys"
+
+local job = {}
+
+--- Version of the run text; results of another version are other runs.
+local text_version <const> = 1
+
+local function label_of(cell_label, candidate, keys)
+  local parts = { cell_label }
+  for _, k in ipairs(keys) do parts[#parts + 1] = k .. "=" .. (type(candidate[k]) == "number" and canon.number(candidate[k]) or tostring(candidate[k])) end
+  return table.concat(parts, " ")
+end
+
+--- Work of one sample through the net, up to a factor: nodes times layers. Only the progress bar uses it.
+local function weight_of(ir)
+  local model, n = native.ir_parse(ir), 0
+  for _, segment in ipairs(model.segments) do n = n + segment.repeat_ * #segment.nodes end
+  return n
+end
+
+local function measures_of(experiment)
+  local names, texts = {}, {}
+  for i, m in ipairs(experiment.measure or {}) do names[i], texts[i] = m.name, m:canonical() end
+  return names, table.concat(texts, " ")
+end
+
+--- The canonical text of a run. A run under a lock is another run than the same without: it is made again.
+local function text_of(one)
+  local lines = {
+    "phrun-run " .. text_version, "cell " .. one.cell_label, "seed " .. canon.number(one.seed),
+    "select " .. canon.encode(one.select), "task " .. one.task_text, "data " .. (one.digest or "absent"),
+    "train " .. one.train_text, "measure " .. one.measure_text, "ir " .. native.sha256(one.ir),
+  }
+  lines[#lines + 1] = one.experiment_text
+  lines[#lines + 1] = one.lock and "lock " .. one.lock
+  return table.concat(lines, "\n") .. "\n"
+end
+
+--- What a run depends on, short: ph.run.changes says from it what changed when a cell has to run again.
+local function parts_of(one)
+  return {
+    ir = native.sha256(one.ir):sub(1, 12), task = one.task_text, data = (one.digest or "absent"):sub(1, 12), train = one.train_text,
+    measure = one.measure_text, experiment = one.experiment_text, lock = one.lock and one.lock:sub(1, 12),
+  }
+end
+
+--- Data of a task by seed, made once and kept for the next job that needs the same.
+local function loader(cache, task, seed)
+  local key = task:canonical() .. "\0" .. tostring(seed)
+  return function()
+    if cache.key ~= key then
+      cache.key, cache.data = nil, nil
+      cache.data = task:load(seed)
+      cache.key = key
+    end
+    return cache.data
+  end
+end
+
+--- SHA-256 of the spec's text and of every file beside it that it requires, first 16 digits.
+function job.spec_hash(experiment)
+  local source = experiment.source
+  local parts = { source.text }
+  for _, file in ipairs(source.files) do parts[#parts + 1] = file.path .. "\n" .. file.text end
+  return canon.short_hash(table.concat(parts, "\0"))
+end
+
+local Maker = {}
+Maker.__index = Maker
+
+--- What all candidates of a cell have in common.
+function Maker:shared(cell)
+  local experiment, task = self.experiment, self.experiment:task_of(cell)
+  local digest, problem = task:digest()
+  local seed = experiment:seed(cell)
+  return {
+    cell = cell:plain(), cell_label = cell:text(), seed = seed, ir = experiment:ir(cell), task_text = task:canonical(), classifies = task.classes ~= nil,
+    measures = self.measures, measure_text = self.measure_text, experiment_text = self.experiment_text,
+    source = experiment.source, spec = experiment.name, spec_hash = self.spec_hash, lock = self.lock,
+    digest = digest, problem = problem, load = loader(self.cache, task, seed),
+  }
+end
+
+function Maker:job(shared, candidate)
+  local one, experiment = {}, self.experiment
+  for k, v in pairs(shared) do one[k] = v end
+  one.select = candidate
+  one.label = label_of(shared.cell_label, candidate, sorted_keys(candidate))
+  one.protocol = next(candidate) and experiment.train:with(candidate) or experiment.train
+  one.train_text = one.protocol:canonical()
+  one.by = experiment.select and experiment.select.by or one.protocol.monitor
+  one.mode = one.by:find "loss" and "min" or "max"
+  one.text = text_of(one)
+  one.run = canon.short_hash(one.text)
+  one.parts = parts_of(one)
+  return one
+end
+
+--- Axes whose value is not the same in all labels, as a set.
+function job.varying(labels)
+  local first, out = {}, {}
+  for _, label in ipairs(labels) do
+    for key, value in label:gmatch "([%w_.]+)=(%S+)" do
+      if first[key] and first[key] ~= value then out[key] = true end
+      first[key] = first[key] or value
+    end
+  end
+  return out
+end
+
+--- What tells a label from the others: "ph" or "ph depth=30 lr=0.001"; the whole label when nothing does.
+function job.short_label(label, axes)
+  local parts = {}
+  for key, value in label:gmatch "([%w_.]+)=(%S+)" do
+    if axes[key] then parts[#parts + 1] = key == "family" and value or key .. "=" .. value end
+  end
+  return #parts > 0 and table.concat(parts, " ") or label
+end
+
+local function name_shortly(cells)
+  local labels = {}
+  for _, cell in ipairs(cells) do
+    for _, one in ipairs(cell.jobs) do labels[#labels + 1] = one.label end
+  end
+  local axes = job.varying(labels)
+  for _, cell in ipairs(cells) do
+    for _, one in ipairs(cell.jobs) do one.short = job.short_label(one.label, axes) end
+  end
+  return cells
+end
+
+-- What all cells have in common.
+local function new_maker(experiment)
+  local newer = experiment:newer()
+  local self = { experiment = experiment, cache = {}, spec_hash = job.spec_hash(experiment), lock = experiment.lock }
+  self.measures, self.measure_text = measures_of(experiment)
+  self.experiment_text = next(newer) and canon.call("experiment", newer) or nil
+  return setmetatable(self, Maker)
+end
+
+--- All cells of an experiment in order. Under a lock (experiment.lock) the runs are others than without.
+function job.cells(experiment)
+  local maker, cells = new_maker(experiment), {}
+  for i, cell in ipairs(experiment:cells()) do
+    local shared = maker:shared(cell)
+    shared.weight = weight_of(shared.ir)
+    cells[i] = { label = shared.cell_label, values = shared.cell, jobs = {} }
+    for k, candidate in ipairs(experiment:candidates()) do cells[i].jobs[k] = maker:job(shared, candidate) end
+  end
+  return name_shortly(cells)
+end
+
+return job

@@ -1,0 +1,165 @@
+--- The table of cells that a run ends with, and that `status` shows: one row a cell, seeds taken together.
+
+local tables = require "ph.util.columns"
+
+local summary = {}
+
+--- Words for the axes of a record, in the order of its label: list of { key, value as text }.
+local function axes_of(record)
+  local out = {}
+  for key, value in record.label:gmatch "([%w_.]+)=(%S+)" do out[#out + 1] = { key, value } end
+  return out
+end
+
+local function group_key(record, skip)
+  local parts = {}
+  for _, axis in ipairs(axes_of(record)) do
+    if not skip[axis[1]] then parts[#parts + 1] = axis[1] .. "=" .. axis[2] end
+  end
+  return table.concat(parts, " ")
+end
+
+--- Groups the chosen records by everything but the seed and what was selected: list of { key, first, records }.
+function summary.groups(records)
+  local order, by_key = {}, {}
+  for _, r in ipairs(records) do
+    if r.chosen then
+      local skip = { seed = true }
+      for k in pairs(r.select or {}) do skip[k] = true end
+      local key = group_key(r, skip)
+      if not by_key[key] then
+        by_key[key] = { key = key, records = {} }
+        order[#order + 1] = by_key[key]
+      end
+      table.insert(by_key[key].records, r)
+    end
+  end
+  return order
+end
+
+local function values(records, metric)
+  local out = {}
+  for _, r in ipairs(records) do
+    local v = r.metrics and r.metrics[metric]
+    if v ~= nil and r.status == "done" then out[#out + 1] = v end
+  end
+  return out
+end
+
+local function percent(records, metric)
+  local v = values(records, metric)
+  for i = 1, #v do v[i] = 100 * v[i] end
+  return tables.spread(v, 1)
+end
+
+local function has(records, metric)
+  for _, r in ipairs(records) do
+    if r.metrics and r.metrics[metric] ~= nil then return true end
+  end
+  return false
+end
+
+local function selected(group, key)
+  local seen, out = {}, {}
+  for _, r in ipairs(group.records) do
+    local v = tostring(r.select[key])
+    if not seen[v] then out[#out + 1] = v end
+    seen[v] = true
+  end
+  return table.concat(out, ", ")
+end
+
+local columns <const> = {
+  { "val acc %", "val.accuracy", percent },
+  { "test acc %", "test.accuracy", percent },
+  { "val loss", "val.loss", function(rs, m) return tables.spread(values(rs, m), 4) end, unless = "val.accuracy" },
+  { "test loss", "test.loss", function(rs, m) return tables.spread(values(rs, m), 4) end, unless = "test.accuracy" },
+  { "growth", "growth", function(rs, m) return tables.spread(values(rs, m), 2) end, legend = "growth: median |z_L|/|z_0|" },
+  { "g0/gL", "grad.first", function(rs, m) return tables.spread(values(rs, m), 2) end, legend = "g0/gL: |dLoss/dz_0|/|dLoss/dz_L|" },
+  { "port", "port.ratio", function(rs, m) return tables.spread(values(rs, m), 3) end, legend = "port: largest |z_t| over its budget" },
+}
+
+local function sum(records, field)
+  local total = 0
+  for _, r in ipairs(records) do total = total + (r[field] or 0) end
+  return total
+end
+
+local function state_of(group)
+  local diverged = 0
+  for _, r in ipairs(group.records) do
+    if r.status == "diverged" then diverged = diverged + 1 end
+  end
+  if diverged == 0 then return "" end
+  return diverged == #group.records and "diverged" or diverged .. " diverged"
+end
+
+local function keys_of(records, field)
+  local seen, out = {}, {}
+  for _, r in ipairs(records) do
+    for k in pairs(r[field] or {}) do
+      if not seen[k] then out[#out + 1] = k end
+      seen[k] = true
+    end
+  end
+  table.sort(out)
+  return out
+end
+
+local function layout(records, groups)
+  local axes, seen = {}, {}
+  for _, g in ipairs(groups) do
+    for _, axis in ipairs(axes_of { label = g.key }) do
+      if not seen[axis[1]] then axes[#axes + 1] = axis[1] end
+      seen[axis[1]] = true
+    end
+  end
+  local shown = {}
+  for _, c in ipairs(columns) do
+    if has(records, c[2]) and not (c.unless and has(records, c.unless)) then shown[#shown + 1] = c end
+  end
+  return axes, keys_of(records, "select"), shown
+end
+
+local function row_of(group, axes, selects, shown, many)
+  local row, at = {}, {}
+  for _, axis in ipairs(axes_of { label = group.key }) do at[axis[1]] = axis[2] end
+  for i, axis in ipairs(axes) do row[i] = at[axis] or "-" end
+  if many then row[#row + 1] = tostring(#group.records) end
+  for _, key in ipairs(selects) do row[#row + 1] = selected(group, key) end
+  for _, c in ipairs(shown) do row[#row + 1] = c[3](group.records, c[2]) end
+  row[#row + 1] = tables.count(group.records[1].params or 0)
+  row[#row + 1] = tables.fixed(sum(group.records, "seconds"), 1)
+  row[#row + 1] = state_of(group)
+  return row
+end
+
+--- What the columns mean that do not say it themselves; nil when there are none of those.
+local function legend_of(shown)
+  local out = {}
+  for _, c in ipairs(shown) do out[#out + 1] = c.legend end
+  return #out > 0 and table.concat(out, "; ") or nil
+end
+
+--- Lines of the table of the chosen records, or nil when there are none.
+function summary.lines(records)
+  local groups, many = summary.groups(records), false
+  if #groups == 0 then return nil end
+  for _, g in ipairs(groups) do many = many or #g.records > 1 end
+  local axes, selects, shown = layout(records, groups)
+  local headers = table.move(axes, 1, #axes, 1, {})
+  if many then headers[#headers + 1] = "seeds" end
+  for _, key in ipairs(selects) do headers[#headers + 1] = key end
+  for _, c in ipairs(shown) do headers[#headers + 1] = c[1] end
+  headers[#headers + 1] = "params"
+  headers[#headers + 1] = "seconds"
+  headers[#headers + 1] = ""
+  local rows = {}
+  for i, g in ipairs(groups) do rows[i] = row_of(g, axes, selects, shown, many) end
+  local lines = tables.render(headers, rows)
+  local legend = legend_of(shown)
+  if legend then lines[#lines + 1] = "  " .. legend end
+  return lines, many
+end
+
+return summary
