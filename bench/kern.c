@@ -35,13 +35,15 @@ static double now(void) {
 #define FMA_LOOP(name, bytes, chains, target_isa)                                                                    \
   typedef float vec_##name __attribute__((vector_size(bytes)));                                                      \
   __attribute__((target(target_isa), noinline, optimize("O3", "fp-contract=fast"))) static void loop_##name(int n) { \
-    vec_##name a[chains], x = (vec_##name){0} + 0.5f, y = (vec_##name){0} + 1.0f;                                    \
-    _Pragma("GCC unroll 32") for (int j = 0; j < chains; j++) a[j] = y * (float)j;                                   \
-    for (int i = 0; i < n; i++)                                                                                      \
-      _Pragma("GCC unroll 32") for (int j = 0; j < chains; j++) a[j] = a[j] * x + y;                                 \
-                                                                                                                     \
+    vec_##name a[chains];                                                                                            \
+    const vec_##name x = (vec_##name){0} + 0.5f;                                                                     \
+    const vec_##name y = (vec_##name){0} + 1.0f;                                                                     \
+    _Pragma("GCC unroll 32") for (int j = 0; j < chains; j++) { a[j] = y * (float)j; }                               \
+    for (int i = 0; i < n; i++) {                                                                                    \
+      _Pragma("GCC unroll 32") for (int j = 0; j < chains; j++) { a[j] = a[j] * x + y; }                             \
+    }                                                                                                                \
     volatile float sink = 0;                                                                                         \
-    _Pragma("GCC unroll 32") for (int j = 0; j < chains; j++) sink += a[j][0];                                       \
+    _Pragma("GCC unroll 32") for (int j = 0; j < chains; j++) { sink += a[j][0]; }                                   \
   }
 #if defined(__x86_64__)
 FMA_LOOP(avx512, 64, 24, "arch=x86-64-v4,prefer-vector-width=512")
@@ -72,10 +74,11 @@ static void *filled(ph_dtype type, int64_t n) {
   void *p = ph_mem_new((size_t)n, type == PH_F64 ? 8 : 4);
   for (int64_t i = 0; p && i < n; i++) {
     const double v = (double)(i * 7919 % 2003) / 1001.5 - 1;
-    if (type == PH_F64)
+    if (type == PH_F64) {
       ((double *)p)[i] = v;
-    else
+    } else {
       ((float *)p)[i] = (float)v;
+    }
   }
   return p;
 }
@@ -92,9 +95,13 @@ static void bench_gemm(const ph_kern *k, double pk) {
       {784, 64, 64, 1, 1},  {64, 10, 64, 0, 0},  {64, 4, 32, 0, 0},   {64, 33, 33, 0, 0},   {64, 70, 70, 0, 0},
   };
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-    const int m = rows[i].m, n = rows[i].n, kk = rows[i].k, t = rows[i].transposed;
-    void *A = filled(k->dtype, (int64_t)m * kk), *B = filled(k->dtype, (int64_t)kk * n),
-         *C = filled(k->dtype, (int64_t)m * n);
+    const int m = rows[i].m;
+    const int n = rows[i].n;
+    const int kk = rows[i].k;
+    const int t = rows[i].transposed;
+    void *A = filled(k->dtype, (int64_t)m * kk);
+    void *B = filled(k->dtype, (int64_t)kk * n);
+    void *C = filled(k->dtype, (int64_t)m * n);
     double s;
     BEST(s, 0.02, 20, k->gemm(m, n, kk, A, t ? 1 : kk, t ? m : 1, B, n, rows[i].add ? C : NULL, n, NULL, C, n));
     printf("gemm %4d x %4d x %4d %s %s %7.1f GF/s  %.2f\n", m, n, kk, t ? "A^T" : "A  ", rows[i].add ? "+=" : "= ",
@@ -106,21 +113,25 @@ static void bench_gemm(const ph_kern *k, double pk) {
 }
 
 static void bench_inverse(const ph_kern *k, double pk) {
-  for (int d = 16; d <= 128; d *= 2)
+  for (int d = 16; d <= 128; d *= 2) {
     for (int refine = 0; refine < 2; refine++) {
-      const int64_t count = 8, dd = (int64_t)d * d;
-      void *K = ph_mem_new((size_t)(count * dd), 8), *X = ph_mem_new((size_t)(count * dd), 8),
-           *w = ph_mem_new((size_t)PH_INV_SCRATCH(d), 8);
+      const int64_t count = 8;
+      const int64_t dd = (int64_t)d * d;
+      void *K = ph_mem_new((size_t)(count * dd), 8);
+      void *X = ph_mem_new((size_t)(count * dd), 8);
+      void *w = ph_mem_new((size_t)PH_INV_SCRATCH(d), 8);
       void *S = filled(k->dtype, count * dd);
       k->skew(count, d, S, dd, K, dd);
       for (int64_t i = 0; i < count * d; i++) {
         const int64_t e = i / d * dd + i % d * (d + 1);
-        if (k->dtype == PH_F64)
+        if (k->dtype == PH_F64) {
           ((double *)K)[e] = 1;
-        else
+        } else {
           ((float *)K)[e] = 1;
+        }
       }
-      double s, copy;
+      double s;
+      double copy;
       BEST(s, 0.03, 1, k->axpby(count, dd, 1, K, dd, 0, NULL, 0, X, dd); k->inverse(count, d, X, dd, refine, NULL, w));
       BEST(copy, 0.01, 1, k->axpby(count, dd, 1, K, dd, 0, NULL, 0, X, dd));
       const double flops = (refine ? 6.0 : 2.0) * d * (double)dd * (double)count;
@@ -131,14 +142,22 @@ static void bench_inverse(const ph_kern *k, double pk) {
       ph_mem_free(w);
       ph_mem_free(S);
     }
+  }
 }
 
 static void bench_elements(const ph_kern *k) {
   enum { N = 64 * 64 };
-  void *x = filled(k->dtype, N), *y = filled(k->dtype, N), *g = filled(k->dtype, N), *o = filled(k->dtype, N);
+  void *x = filled(k->dtype, N);
+  void *y = filled(k->dtype, N);
+  void *g = filled(k->dtype, N);
+  void *o = filled(k->dtype, N);
   const ph_adam adam = {.lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .c1 = 1, .c2 = 1};
-  double s, b, stat[256], loss[64];
-  int32_t label[64] = {0}, hit[64];
+  double s;
+  double b;
+  double stat[256];
+  double loss[64];
+  int32_t label[64] = {0};
+  int32_t hit[64];
   for (int f = 0; f < PH_ACT_COUNT; f++) {
     BEST(s, 0.01, 10, k->act((ph_act)f, 1, N, x, N, y, N));
     BEST(b, 0.01, 10, k->act_bwd((ph_act)f, 1, N, x, N, y, N, g, N, o, N, 0));

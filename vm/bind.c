@@ -47,8 +47,9 @@ void ph_metatable(lua_State *L, const char *name, const luaL_Reg *methods, const
     lua_pop(L, 1);
     return;
   }
-  if (meta)
+  if (meta) {
     luaL_setfuncs(L, meta, 0);
+  }
   lua_pushcfunction(L, close);
   lua_setfield(L, -2, "__gc");
   lua_pushcfunction(L, close);

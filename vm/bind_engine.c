@@ -5,8 +5,9 @@
 /* native.kern_peak(dtype, seconds) -> GFLOP/s of one core by the micro-kernel on operands in its first cache. */
 static int l_kern_peak(lua_State *L) {
   double seconds = luaL_optnumber(L, 2, 0.2);
-  if (!(seconds > 0 && seconds <= 10))
+  if (!(seconds > 0 && seconds <= 10)) {
     ph_fail(L, "kern_peak: %.14g is outside 0..10 seconds", seconds);
+  }
   lua_pushnumber(L, ph_kern_peak(ph_opt_dtype(L, 1, PH_F32), seconds));
   return 1;
 }

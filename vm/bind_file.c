@@ -14,14 +14,16 @@
 const char *ph_check_path(lua_State *L, int arg) {
   size_t n;
   const char *path = luaL_checklstring(L, arg, &n);
-  if (strlen(path) != n)
+  if (strlen(path) != n) {
     ph_fail(L, "the path '%s' goes on behind a NUL byte", path);
+  }
   return path;
 }
 
 static int done(lua_State *L, ph_status status, const ph_err *err) {
-  if (status != PH_OK)
+  if (status != PH_OK) {
     return ph_soft(L, err);
+  }
   lua_pushboolean(L, true);
   return 1;
 }
@@ -29,14 +31,16 @@ static int done(lua_State *L, ph_status status, const ph_err *err) {
 static int l_write_file(lua_State *L) {
   size_t n;
   ph_err err;
-  const char *path = ph_check_path(L, 1), *text = luaL_checklstring(L, 2, &n);
+  const char *path = ph_check_path(L, 1);
+  const char *text = luaL_checklstring(L, 2, &n);
   return done(L, ph_file_write(path, text, n, &err), &err);
 }
 
 static int l_append_line(lua_State *L) {
   size_t n;
   ph_err err;
-  const char *path = ph_check_path(L, 1), *text = luaL_checklstring(L, 2, &n);
+  const char *path = ph_check_path(L, 1);
+  const char *text = luaL_checklstring(L, 2, &n);
   return done(L, ph_file_append_line(path, text, n, &err), &err);
 }
 
@@ -46,11 +50,13 @@ static int l_read_file(lua_State *L) {
   ph_err err;
   const char *path = ph_check_path(L, 1);
   lua_Integer limit = luaL_optinteger(L, 2, 0);
-  if (limit < 0)
+  if (limit < 0) {
     ph_fail(L, "read_file: limit %lld is negative", (long long)limit);
+  }
   char **text = (char **)ph_push_block(L);
-  if (ph_file_read(path, (size_t)limit, text, &n, &err))
+  if (ph_file_read(path, (size_t)limit, text, &n, &err)) {
     return ph_soft(L, &err);
+  }
   lua_pushlstring(L, *text, n);
   ph_block_free((void **)text);
   return 1;
@@ -76,8 +82,9 @@ static int l_list_dir(lua_State *L) {
   ph_err err;
   const char *path = ph_check_path(L, 1);
   char **names = (char **)ph_push_block(L);
-  if (ph_file_list(path, names, &count, &err))
+  if (ph_file_list(path, names, &count, &err)) {
     return ph_soft(L, &err);
+  }
   lua_createtable(L, (int)count, 0);
   const char *name = *names;
   for (size_t i = 0; i < count; i++, name += strlen(name) + 1) {
@@ -91,8 +98,9 @@ static int l_list_dir(lua_State *L) {
 static int l_stat(lua_State *L) {
   ph_file_info info;
   ph_err err;
-  if (ph_file_stat(ph_check_path(L, 1), &info, &err))
+  if (ph_file_stat(ph_check_path(L, 1), &info, &err)) {
     return ph_soft(L, &err);
+  }
   lua_createtable(L, 0, 3);
   lua_pushstring(L, info.is_dir ? "dir" : info.is_file ? "file" : "other");
   lua_setfield(L, -2, "kind");
@@ -112,16 +120,18 @@ static int soft_errno(lua_State *L, const char *what) {
 static int l_realpath(lua_State *L) {
   char buf[PATH_MAX];
   const char *path = ph_check_path(L, 1);
-  if (!realpath(path, buf))
+  if (!realpath(path, buf)) {
     return soft_errno(L, path);
+  }
   lua_pushstring(L, buf);
   return 1;
 }
 
 static int l_cwd(lua_State *L) {
   char buf[PATH_MAX];
-  if (!getcwd(buf, sizeof buf))
+  if (!getcwd(buf, sizeof buf)) {
     return soft_errno(L, "the current directory");
+  }
   lua_pushstring(L, buf);
   return 1;
 }
@@ -138,16 +148,18 @@ static int l_sha256(lua_State *L) {
 static int l_sha256_file(lua_State *L) {
   char hex[65];
   ph_err err;
-  if (ph_sha256_file(ph_check_path(L, 1), hex, &err))
+  if (ph_sha256_file(ph_check_path(L, 1), hex, &err)) {
     return ph_soft(L, &err);
+  }
   lua_pushlstring(L, hex, 64);
   return 1;
 }
 
 static int l_lock_release(lua_State *L) {
   ph_lock **slot = luaL_checkudata(L, 1, LOCK);
-  if (*slot)
+  if (*slot) {
     ph_live_add(PH_LIVE_LOCK, -1);
+  }
   ph_lock_release(*slot);
   *slot = NULL;
   return 0;
@@ -159,8 +171,9 @@ static int l_lock(lua_State *L) {
   ph_lock **slot = lua_newuserdatauv(L, sizeof *slot, 0);
   *slot = NULL;
   luaL_setmetatable(L, LOCK);
-  if (ph_lock_take(slot, path, &err))
+  if (ph_lock_take(slot, path, &err)) {
     return ph_soft(L, &err);
+  }
   ph_live_add(PH_LIVE_LOCK, 1);
   return 1;
 }
@@ -176,21 +189,26 @@ static int l_idx_read(lua_State *L) {
   const char *path = ph_check_path(L, 1);
   lua_Integer limit = luaL_optinteger(L, 2, 0);
   ph_tensor **t = ph_push_tensor(L);
-  if (ph_idx_read(path, limit, t, &err))
+  if (ph_idx_read(path, limit, t, &err)) {
     return ph_soft(L, &err);
+  }
   return ph_tensor_ready(L, 1);
 }
 
 /* native.idx_pair(images, labels, classes) -> images, labels */
 static int l_idx_pair(lua_State *L) {
   ph_err err;
-  const char *images = ph_check_path(L, 1), *labels = ph_check_path(L, 2);
+  const char *images = ph_check_path(L, 1);
+  const char *labels = ph_check_path(L, 2);
   lua_Integer classes = luaL_optinteger(L, 3, 0);
-  if (classes < 0 || classes > 256)
+  if (classes < 0 || classes > 256) {
     ph_fail(L, "idx_pair: %lld classes, 1 to 256 fit into a byte (0: not checked)", (long long)classes);
-  ph_tensor **x = ph_push_tensor(L), **y = ph_push_tensor(L);
-  if (ph_idx_pair(images, labels, (int)classes, x, y, &err))
+  }
+  ph_tensor **x = ph_push_tensor(L);
+  ph_tensor **y = ph_push_tensor(L);
+  if (ph_idx_pair(images, labels, (int)classes, x, y, &err)) {
     return ph_soft(L, &err);
+  }
   return ph_tensor_ready(L, 2);
 }
 

@@ -28,14 +28,16 @@ static int l_ir_check(lua_State *L) {
   ph_err err;
   size_t n = 0;
   const ph_ir *ir = parse(L, &err);
-  if (!ir)
+  if (!ir) {
     return ph_soft(L, &err);
+  }
   void **block = ph_push_block(L);
   char *text = NULL;
   ph_status st = ph_ir_print(ir, &text, &n, &err);
   *block = text;
-  if (st)
+  if (st) {
     return ph_soft(L, &err);
+  }
   lua_pushlstring(L, text, n);
   ph_block_free(block);
   return 1;
@@ -72,7 +74,8 @@ static void push_param(lua_State *L, const ph_ir_param *p) {
   set_int(L, "rows", p->rows);
   set_int(L, "cols", p->cols);
   set_string(L, "init", inits[p->init]);
-  lua_pushnumber(L, p->scale), lua_setfield(L, -2, "scale");
+  lua_pushnumber(L, p->scale);
+  lua_setfield(L, -2, "scale");
 }
 
 static void push_node(lua_State *L, const ph_ir_node *node) {
@@ -102,16 +105,21 @@ static void push_segment(lua_State *L, const ph_ir_segment *s) {
   set_int(L, "repeat_", s->repeat);
   set_int(L, "width", s->width);
   lua_createtable(L, s->nparams, 0);
-  for (int i = 0; i < s->nparams; i++)
-    push_param(L, &s->param[i]), lua_rawseti(L, -2, i + 1);
+  for (int i = 0; i < s->nparams; i++) {
+    push_param(L, &s->param[i]);
+    lua_rawseti(L, -2, i + 1);
+  }
   lua_setfield(L, -2, "params");
   lua_createtable(L, s->nnodes, 0);
-  for (int i = 0; i < s->nnodes; i++)
-    push_node(L, &s->node[i]), lua_rawseti(L, -2, i + 1);
+  for (int i = 0; i < s->nnodes; i++) {
+    push_node(L, &s->node[i]);
+    lua_rawseti(L, -2, i + 1);
+  }
   lua_setfield(L, -2, "nodes");
   set_int(L, "result", s->result + 1);
-  if (s->read >= 0)
+  if (s->read >= 0) {
     set_int(L, "read", s->read + 1);
+  }
   set_shape(L, "input", s->in);
   set_shape(L, "state", s->state);
   set_shape(L, "output", s->out);
@@ -122,16 +130,19 @@ static int l_ir_parse(lua_State *L) {
       [PH_LOSS_NONE] = "none", [PH_LOSS_SOFTMAX_CE] = "softmax_cross_entropy", [PH_LOSS_MSE] = "mse"};
   ph_err err;
   const ph_ir *ir = parse(L, &err);
-  if (!ir)
+  if (!ir) {
     return ph_soft(L, &err);
+  }
   lua_createtable(L, 0, 5);
   set_string(L, "dtype", ph_dtype_name(ir->dtype));
   set_shape(L, "input", ir->input);
   set_shape(L, "output", ir->output);
   set_string(L, "loss", losses[ir->loss]);
   lua_createtable(L, ir->nsegments, 0);
-  for (int i = 0; i < ir->nsegments; i++)
-    push_segment(L, &ir->segment[i]), lua_rawseti(L, -2, i + 1);
+  for (int i = 0; i < ir->nsegments; i++) {
+    push_segment(L, &ir->segment[i]);
+    lua_rawseti(L, -2, i + 1);
+  }
   lua_setfield(L, -2, "segments");
   return 1;
 }

@@ -5,14 +5,16 @@
 
 /* A pool that Lua collects should an error be raised while it is in use. */
 static ph_pool *push_pool(lua_State *L, lua_Integer threads) {
-  if (threads < 1 || threads > 1024)
+  if (threads < 1 || threads > 1024) {
     ph_fail(L, "threads = %lld is outside 1 .. 1024", (long long)threads);
+  }
   ph_pool **slot = lua_newuserdatauv(L, sizeof *slot, 0);
   *slot = NULL;
   luaL_setmetatable(L, "ph.laws.pool");
   ph_err err;
-  if (ph_pool_new(slot, (int)threads, &err))
+  if (ph_pool_new(slot, (int)threads, &err)) {
     ph_raise(L, &err);
+  }
   return *slot;
 }
 
@@ -38,8 +40,9 @@ static double number_field(lua_State *L, const char *name, double def) {
   }
   int ok;
   double v = lua_tonumberx(L, -1, &ok);
-  if (!ok)
+  if (!ok) {
     ph_fail(L, "random streams: %s is a %s, a number is needed", name, luaL_typename(L, -1));
+  }
   lua_pop(L, 1);
   return v;
 }
@@ -52,8 +55,9 @@ static int64_t integer_field(lua_State *L, const char *name, int64_t def) {
   }
   int ok;
   lua_Integer v = lua_tointegerx(L, -1, &ok);
-  if (!ok)
+  if (!ok) {
     ph_fail(L, "random streams: %s must be an integer", name);
+  }
   lua_pop(L, 1);
   return v;
 }
@@ -86,8 +90,9 @@ static double *push_norms(lua_State *L, const ph_laws_random *c) {
 static int prepare(lua_State *L, ph_laws_random *c, ph_pool **pool) {
   *c = check_config(L);
   ph_err err;
-  if (ph_laws_check(c, &err))
+  if (ph_laws_check(c, &err)) {
     ph_raise(L, &err);
+  }
   *pool = push_pool(L, integer_field(L, "threads", 1));
   return lua_gettop(L);
 }
@@ -97,13 +102,15 @@ static int l_laws_conserve(lua_State *L) {
   ph_laws_random c;
   ph_pool *pool;
   int at = prepare(L, &c, &pool);
-  double *norm = push_norms(L, &c), *bound = push_norms(L, &c);
+  double *norm = push_norms(L, &c);
+  double *bound = push_norms(L, &c);
   int64_t guarded = 0;
   ph_err err;
   ph_status st = ph_laws_conserve(&c, pool, norm, bound, &guarded, &err);
   close_pool(L, at);
-  if (st)
+  if (st) {
     return ph_raise(L, &err);
+  }
   lua_pushinteger(L, guarded);
   return 3;
 }
@@ -113,12 +120,14 @@ static int l_laws_twin(lua_State *L) {
   ph_laws_random c;
   ph_pool *pool;
   int at = prepare(L, &c, &pool);
-  double *norm = push_norms(L, &c), roundtrip = 0;
+  double *norm = push_norms(L, &c);
+  double roundtrip = 0;
   ph_err err;
   ph_status st = ph_laws_twin(&c, pool, norm, &roundtrip, &err);
   close_pool(L, at);
-  if (st)
+  if (st) {
     return ph_raise(L, &err);
+  }
   lua_pushnumber(L, roundtrip);
   return 2;
 }
@@ -140,7 +149,8 @@ static int l_laws_gradient(lua_State *L) {
   ph_laws_random c;
   ph_pool *pool;
   int at = prepare(L, &c, &pool);
-  double *ph = push_norms(L, &c), *standard = push_norms(L, &c);
+  double *ph = push_norms(L, &c);
+  double *standard = push_norms(L, &c);
   ph_err err;
   ph_status st = ph_laws_gradient(&c, pool, ph, standard, &err);
   close_pool(L, at);
@@ -151,10 +161,13 @@ static int l_laws_gradient(lua_State *L) {
 static int l_laws_spectrum(lua_State *L) {
   const ph_tensor *M = ph_check_tensor(L, 1);
   char have[96];
-  if (M->dtype != PH_F64 || M->rank < 3 || M->dim[M->rank - 1] != M->dim[M->rank - 2])
+  if (M->dtype != PH_F64 || M->rank < 3 || M->dim[M->rank - 1] != M->dim[M->rank - 2]) {
     ph_fail(L, "spectrum: a stack of square f64 matrices is needed, this is %s",
             ph_tensor_describe(M, have, sizeof have));
-  int64_t count = M->rank == 4 ? M->dim[0] : 1, layers = M->dim[M->rank - 3], d = M->dim[M->rank - 1];
+  }
+  int64_t count = M->rank == 4 ? M->dim[0] : 1;
+  int64_t layers = M->dim[M->rank - 3];
+  int64_t d = M->dim[M->rank - 1];
   int passes = (int)luaL_optinteger(L, 2, 1);
   ph_pool *pool = push_pool(L, luaL_optinteger(L, 3, 1));
   int at = lua_gettop(L);

@@ -37,8 +37,9 @@ static int l_time(lua_State *L) {
 /* native.date(t): ISO 8601 in UTC, "2024-05-01T12:00:00Z". */
 static int l_date(lua_State *L) {
   double t = luaL_optnumber(L, 1, clock_seconds(CLOCK_REALTIME));
-  if (!(t >= -62135596800.0 && t < 253402300800.0))
+  if (!(t >= -62135596800.0 && t < 253402300800.0)) {
     ph_fail(L, "date: %.14g is outside the years 1 to 9999", t);
+  }
   time_t whole = (time_t)floor(t);
   struct tm tm;
   char text[40];
@@ -51,8 +52,9 @@ static int l_date(lua_State *L) {
 /* native.sleep(seconds): returns early, false, when a signal arrives. */
 static int l_sleep(lua_State *L) {
   double s = luaL_checknumber(L, 1);
-  if (!(s >= 0 && s <= 86400))
+  if (!(s >= 0 && s <= 86400)) {
     ph_fail(L, "sleep: %.14g is outside 0..86400 seconds", s);
+  }
   struct timespec ts = {(time_t)s, (long)((s - floor(s)) * 1e9)};
   lua_pushboolean(L, nanosleep(&ts, NULL) == 0);
   return 1;
@@ -67,11 +69,13 @@ static int l_isatty(lua_State *L) {
 static int l_columns(lua_State *L) {
   struct winsize w;
   int columns = 0;
-  if (ioctl((int)luaL_optinteger(L, 1, 1), TIOCGWINSZ, &w) == 0)
+  if (ioctl((int)luaL_optinteger(L, 1, 1), TIOCGWINSZ, &w) == 0) {
     columns = w.ws_col;
+  }
   const char *env = getenv("COLUMNS");
-  if (columns <= 0 && env)
+  if (columns <= 0 && env) {
     columns = atoi(env);
+  }
   lua_pushinteger(L, columns > 0 ? columns : 80);
   return 1;
 }
@@ -106,14 +110,17 @@ static int l_write(lua_State *L) {
   size_t n;
   int fd = (int)luaL_checkinteger(L, 1);
   const char *text = luaL_checklstring(L, 2, &n);
-  if (fd < 1)
+  if (fd < 1) {
     ph_fail(L, "write: descriptor %d", fd);
+  }
   fflush(stdout); /* keep the order with what Lua's print has buffered */
   int failed = ph_write_all(fd, text, n);
-  if (failed && fd == 1 && errno != EPIPE && !output_lost)
+  if (failed && fd == 1 && errno != EPIPE && !output_lost) {
     output_lost = errno;
-  if (failed && errno != EPIPE)
+  }
+  if (failed && errno != EPIPE) {
     return ph_soft_errno(L, fd == 1 ? "standard output" : fd == 2 ? "standard error" : "write");
+  }
   lua_pushboolean(L, !failed);
   return 1;
 }

@@ -11,24 +11,28 @@ void ph_check_keys(lua_State *L, int arg, const char *what, const char *const ke
   for (lua_pushnil(L); lua_next(L, arg); lua_pop(L, 1)) {
     const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : NULL;
     int i = 0;
-    while (key && keys[i] && strcmp(keys[i], key))
+    while (key && keys[i] && strcmp(keys[i], key)) {
       i++;
-    if (!key || !keys[i])
+    }
+    if (!key || !keys[i]) {
       ph_fail(L, "%s: unknown key '%s'", what, key ? key : luaL_typename(L, -2));
+    }
   }
 }
 
 ph_plan_box *ph_check_plan(lua_State *L) {
   ph_plan_box *b = luaL_checkudata(L, 1, PH_PLAN);
-  if (!b->plan)
+  if (!b->plan) {
     ph_fail(L, "plan is closed");
+  }
   return b;
 }
 
 static int l_plan_close(lua_State *L) {
   ph_plan_box *b = luaL_checkudata(L, 1, PH_PLAN);
-  if (b->plan)
+  if (b->plan) {
     ph_live_add(PH_LIVE_PLAN, -1);
+  }
   ph_plan_free(b->plan);
   ph_mem_free(b->row);
   b->plan = NULL;
@@ -41,16 +45,18 @@ static int64_t field_count(lua_State *L, int arg, const char *key, int64_t most)
   lua_getfield(L, arg, key);
   int ok = 1;
   lua_Integer v = lua_isnil(L, -1) ? 0 : lua_tointegerx(L, -1, &ok);
-  if (!ok || v < 0 || v > most)
+  if (!ok || v < 0 || v > most) {
     ph_fail(L, "plan: %s = %s is no count up to %lld", key, luaL_tolstring(L, -1, NULL), (long long)most);
+  }
   lua_pop(L, 1);
   return v;
 }
 
 static void check_options(lua_State *L, int arg, ph_plan_options *o) {
   static const char *const keys[] = {"batch", "threads", "tape_bytes", "probe", NULL};
-  if (lua_isnoneornil(L, arg))
+  if (lua_isnoneornil(L, arg)) {
     return;
+  }
   luaL_checktype(L, arg, LUA_TTABLE);
   ph_check_keys(L, arg, "plan", keys);
   o->batch = field_count(L, arg, "batch", 1 << 24);
@@ -65,8 +71,9 @@ static void check_options(lua_State *L, int arg, ph_plan_options *o) {
 static ph_status read_sizes(ph_plan_box *b, const char *text, size_t n, ph_err *err) {
   ph_ir *ir = NULL;
   ph_status st = ph_ir_parse(&ir, text, n, err);
-  if (st)
+  if (st) {
     return st;
+  }
   b->dtype = ir->dtype;
   b->in = ir->input.pos * ir->input.cols;
   b->out = ir->output.pos * ir->output.cols;
@@ -83,8 +90,9 @@ static int l_plan(lua_State *L) {
   memset(b, 0, sizeof *b);
   luaL_setmetatable(L, PH_PLAN);
   ph_err err;
-  if (read_sizes(b, text, n, &err) || ph_plan_new(&b->plan, text, n, &o, &err))
+  if (read_sizes(b, text, n, &err) || ph_plan_new(&b->plan, text, n, &o, &err)) {
     return ph_soft(L, &err);
+  }
   ph_live_add(PH_LIVE_PLAN, 1);
   ph_cost cost;
   ph_plan_cost(b->plan, &cost);
@@ -101,8 +109,9 @@ typedef struct data_box {
 
 static int l_data_close(lua_State *L) {
   data_box *d = luaL_checkudata(L, 1, PH_DATA);
-  if (d->counted)
+  if (d->counted) {
     ph_live_add(PH_LIVE_DATA, -1);
+  }
   d->counted = false;
   for (int i = 1; i <= 2; i++) {
     lua_pushnil(L);
@@ -113,17 +122,22 @@ static int l_data_close(lua_State *L) {
 
 /* native.data(x, y): the tensors live as long as this does, in its user values. */
 static int l_data(lua_State *L) {
-  const ph_tensor *x = ph_check_tensor(L, 1), *y = lua_isnoneornil(L, 2) ? NULL : ph_check_tensor(L, 2);
-  char sx[96], sy[96];
+  const ph_tensor *x = ph_check_tensor(L, 1);
+  const ph_tensor *y = lua_isnoneornil(L, 2) ? NULL : ph_check_tensor(L, 2);
+  char sx[96];
+  char sy[96];
   lua_settop(L, 2);
-  if (x->rank != 2)
+  if (x->rank != 2) {
     ph_fail(L, "data: inputs are %s, (samples, features) is needed", ph_tensor_describe(x, sx, sizeof sx));
-  if (y && (y->rank == 0 || y->dim[0] != x->dim[0]))
+  }
+  if (y && (y->rank == 0 || y->dim[0] != x->dim[0])) {
     ph_fail(L, "data: inputs %s and targets %s differ in samples", ph_tensor_describe(x, sx, sizeof sx),
             ph_tensor_describe(y, sy, sizeof sy));
-  if (y && !(y->dtype == PH_I32 && y->rank == 1) && !(y->dtype == x->dtype && y->rank == 2))
+  }
+  if (y && !(y->dtype == PH_I32 && y->rank == 1) && !(y->dtype == x->dtype && y->rank == 2)) {
     ph_fail(L, "data: targets are %s, i32 labels or a matrix of %s is needed", ph_tensor_describe(y, sy, sizeof sy),
             ph_dtype_name(x->dtype));
+  }
   data_box *d = lua_newuserdatauv(L, sizeof *d, 2);
   d->counted = true;
   ph_live_add(PH_LIVE_DATA, 1);
@@ -138,15 +152,17 @@ static int l_data(lua_State *L) {
 void ph_check_data(lua_State *L, int arg, ph_data *out) {
   luaL_checkudata(L, arg, PH_DATA);
   memset(out, 0, sizeof *out);
-  if (lua_getiuservalue(L, arg, 1) == LUA_TNIL)
+  if (lua_getiuservalue(L, arg, 1) == LUA_TNIL) {
     ph_fail(L, "data is closed");
+  }
   out->x = ph_check_tensor(L, -1);
   if (lua_getiuservalue(L, arg, 2) != LUA_TNIL) {
     const ph_tensor *y = ph_check_tensor(L, -1);
-    if (y->dtype == PH_I32)
+    if (y->dtype == PH_I32) {
       out->label = y->data;
-    else
+    } else {
       out->target = y;
+    }
   }
   lua_pop(L, 2);
 }
@@ -169,13 +185,16 @@ static int l_plan_params(lua_State *L) {
   lua_createtable(L, n, 0);
   for (int i = 0; i < n; i++) {
     lua_createtable(L, 0, 2);
-    lua_pushstring(L, ph_plan_param_name(plan, i)), lua_setfield(L, -2, "name");
+    lua_pushstring(L, ph_plan_param_name(plan, i));
+    lua_setfield(L, -2, "name");
     ph_tensor **value = ph_push_tensor(L);
     ph_err err;
-    if (ph_plan_get(plan, i, PH_MOMENT_VALUE, value, &err))
+    if (ph_plan_get(plan, i, PH_MOMENT_VALUE, value, &err)) {
       return ph_raise(L, &err);
+    }
     ph_tensor_ready(L, 1);
-    lua_pushinteger(L, ph_tensor_count(*value)), lua_setfield(L, -3, "count");
+    lua_pushinteger(L, ph_tensor_count(*value));
+    lua_setfield(L, -3, "count");
     lua_getfield(L, -1, "close"), lua_insert(L, -2), lua_call(L, 1, 0);
     lua_rawseti(L, -2, i + 1);
   }
@@ -199,10 +218,12 @@ static int check_param(lua_State *L, const ph_plan *plan, ph_moment *which) {
   static const char *const slots[] = {"value", "moment1", "moment2", "grad", NULL};
   const char *wanted = luaL_optstring(L, 3, "value");
   int s = 0;
-  while (slots[s] && strcmp(slots[s], wanted))
+  while (slots[s] && strcmp(slots[s], wanted)) {
     s++;
-  if (!slots[s])
+  }
+  if (!slots[s]) {
     ph_fail(L, "no slot is called '%s' (value moment1 moment2 grad)", wanted);
+  }
   *which = (ph_moment)s;
   return find_param(L, plan);
 }
@@ -213,8 +234,9 @@ static int l_plan_get(lua_State *L) {
   int i = check_param(L, plan, &which);
   ph_tensor **out = ph_push_tensor(L);
   ph_err err;
-  if (ph_plan_get(plan, i, which, out, &err))
+  if (ph_plan_get(plan, i, which, out, &err)) {
     return ph_raise(L, &err);
+  }
   return ph_tensor_ready(L, 1);
 }
 
@@ -223,8 +245,9 @@ static int l_plan_set(lua_State *L) {
   ph_moment which;
   int i = check_param(L, plan, &which);
   ph_err err;
-  if (ph_plan_set(plan, i, which, ph_check_tensor(L, 4), &err))
+  if (ph_plan_set(plan, i, which, ph_check_tensor(L, 4), &err)) {
     return ph_raise(L, &err);
+  }
   return 0;
 }
 
@@ -244,8 +267,9 @@ static int l_plan_steps(lua_State *L) {
   ph_plan *plan = ph_check_plan(L)->plan;
   if (!lua_isnoneornil(L, 2)) {
     lua_Integer n = luaL_checkinteger(L, 2);
-    if (n < 0)
+    if (n < 0) {
       ph_fail(L, "steps: %lld is negative", (long long)n);
+    }
     ph_plan_set_steps(plan, n);
   }
   lua_pushinteger(L, ph_plan_steps(plan));
@@ -273,10 +297,11 @@ static int l_plan_cost(lua_State *L) {
                 {"chunk", 0, c.window}};
   lua_newtable(L);
   for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-    if (fields[i].count < 0)
+    if (fields[i].count < 0) {
       lua_pushnumber(L, fields[i].number);
-    else
+    } else {
       lua_pushinteger(L, fields[i].count);
+    }
     lua_setfield(L, -2, fields[i].key);
   }
   return 1;
@@ -289,8 +314,9 @@ static int l_plan_describe(lua_State *L) {
   ph_err err;
   ph_status st = ph_plan_describe(plan, &text, &err);
   *block = text;
-  if (st)
+  if (st) {
     return ph_raise(L, &err);
+  }
   lua_pushstring(L, text);
   ph_block_free(block);
   return 1;
@@ -301,8 +327,9 @@ static int l_plan_value(lua_State *L) {
   const char *name = luaL_checkstring(L, 2);
   ph_tensor **out = ph_push_tensor(L);
   ph_err err;
-  if (ph_plan_param_value(plan, name, out, &err))
+  if (ph_plan_param_value(plan, name, out, &err)) {
     return ph_raise(L, &err);
+  }
   return ph_tensor_ready(L, 1);
 }
 
@@ -318,7 +345,8 @@ static int l_plan_segments(lua_State *L) {
 }
 
 static int l_plan_times(lua_State *L) {
-  double stream = 0, layers = 0;
+  double stream = 0;
+  double layers = 0;
   ph_plan_times(ph_check_plan(L)->plan, &stream, &layers, lua_toboolean(L, 2));
   lua_pushnumber(L, stream);
   lua_pushnumber(L, layers);

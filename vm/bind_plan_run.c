@@ -15,11 +15,13 @@ typedef struct work {
 } work;
 
 static void grow_rows(lua_State *L, ph_plan_box *b, int64_t n) {
-  if (n <= b->row_room)
+  if (n <= b->row_room) {
     return;
+  }
   int32_t *more = ph_mem_new((size_t)n, sizeof *more);
-  if (!more)
+  if (!more) {
     ph_fail(L, "no memory for %lld row numbers", (long long)n);
+  }
   ph_mem_free(b->row);
   b->row = more;
   b->row_room = n;
@@ -28,16 +30,19 @@ static void grow_rows(lua_State *L, ph_plan_box *b, int64_t n) {
 static void check_rows(lua_State *L, int arg, work *w) {
   int64_t have = w->data.x->dim[0];
   const ph_tensor *idx = lua_isnoneornil(L, arg) ? NULL : ph_check_tensor(L, arg);
-  if (idx && (idx->dtype != PH_I32 || idx->rank != 1))
+  if (idx && (idx->dtype != PH_I32 || idx->rank != 1)) {
     ph_fail(L, "row numbers must be an i32 tensor of one dimension");
+  }
   w->n = idx ? idx->dim[0] : have;
-  if (w->n > INT32_MAX)
+  if (w->n > INT32_MAX) {
     ph_fail(L, "%lld rows at once, at most %d", (long long)w->n, INT32_MAX);
+  }
   grow_rows(L, w->box, w->n);
   const int32_t *from = idx ? idx->data : NULL;
   for (int64_t i = 0; i < w->n; i++) {
-    if (from && (from[i] < 1 || from[i] > have))
+    if (from && (from[i] < 1 || from[i] > have)) {
       ph_fail(L, "row number [%lld] = %d is outside 1..%lld", (long long)i + 1, (int)from[i], (long long)have);
+    }
     w->box->row[i] = from ? from[i] - 1 : (int32_t)i;
   }
   w->row = w->box->row;
@@ -64,8 +69,9 @@ static void set_number(lua_State *L, const char *key, double v) {
 }
 
 static void set_place(lua_State *L, const char *key, int64_t i) {
-  if (i < 0)
+  if (i < 0) {
     return;
+  }
   lua_pushinteger(L, i + 1);
   lua_setfield(L, -2, key);
 }
@@ -73,13 +79,17 @@ static void set_place(lua_State *L, const char *key, int64_t i) {
 static void push_result(lua_State *L, const ph_result *r) {
   lua_createtable(L, 0, 8);
   set_number(L, "loss", r->loss);
-  lua_pushinteger(L, r->hits), lua_setfield(L, -2, "hits");
-  lua_pushinteger(L, r->n), lua_setfield(L, -2, "n");
-  lua_pushboolean(L, r->finite), lua_setfield(L, -2, "finite");
+  lua_pushinteger(L, r->hits);
+  lua_setfield(L, -2, "hits");
+  lua_pushinteger(L, r->n);
+  lua_setfield(L, -2, "n");
+  lua_pushboolean(L, r->finite);
+  lua_setfield(L, -2, "finite");
   set_place(L, "bad_segment", r->bad_segment);
   set_place(L, "bad_step", r->bad_step);
-  if (!isnan(r->grad_norm))
+  if (!isnan(r->grad_norm)) {
     set_number(L, "grad_norm", r->grad_norm);
+  }
 }
 
 /* A zero tensor (rows, cols) on the stack when wanted, else nil; cols < 0: one dimension. */
@@ -92,8 +102,9 @@ static ph_tensor *optional_out(lua_State *L, bool wanted, ph_dtype dtype, int64_
   }
   ph_check_room(L, (double)rows * (double)(cols < 0 ? 1 : cols) * (double)ph_dtype_size(dtype));
   ph_tensor **out = ph_push_tensor(L);
-  if (ph_tensor_new(out, dtype, cols < 0 ? 1 : 2, dim, &err))
+  if (ph_tensor_new(out, dtype, cols < 0 ? 1 : 2, dim, &err)) {
     ph_raise(L, &err);
+  }
   ph_tensor_ready(L, 1);
   return *out;
 }
@@ -104,8 +115,9 @@ static double field_number(lua_State *L, int arg, const char *key, double def) {
   int ok = 1;
   lua_getfield(L, arg, key);
   double v = lua_isnil(L, -1) ? def : lua_tonumberx(L, -1, &ok);
-  if (!ok || !isfinite(v))
+  if (!ok || !isfinite(v)) {
     ph_fail(L, "optimizer: %s = %s is no finite number", key, luaL_tolstring(L, -1, NULL));
+  }
   lua_pop(L, 1);
   return v;
 }
@@ -116,8 +128,9 @@ static void check_optim(lua_State *L, int arg, ph_optim *o) {
   ph_check_keys(L, arg, "optimizer", keys);
   lua_getfield(L, arg, "kind");
   const char *kind = lua_tostring(L, -1);
-  if (!kind || (strcmp(kind, "adam") && strcmp(kind, "sgd")))
+  if (!kind || (strcmp(kind, "adam") && strcmp(kind, "sgd"))) {
     ph_fail(L, "no optimizer is called '%s' (adam sgd)", kind ? kind : luaL_typename(L, -1));
+  }
   o->kind = strcmp(kind, "adam") ? PH_OPTIM_SGD : PH_OPTIM_ADAM;
   lua_pop(L, 1);
   o->lr = field_number(L, arg, "lr", NAN);
@@ -138,8 +151,9 @@ static int l_plan_step(lua_State *L) {
   ph_err err;
   check_work(L, &w);
   check_optim(L, 4, &o);
-  if (ph_plan_step(w.box->plan, &w.data, w.row, w.n, &o, &r, &err))
+  if (ph_plan_step(w.box->plan, &w.data, w.row, w.n, &o, &r, &err)) {
     return ph_raise(L, &err);
+  }
   push_result(L, &r);
   return 1;
 }
@@ -150,8 +164,9 @@ static int l_plan_eval(lua_State *L) {
   ph_err err;
   check_work(L, &w);
   ph_tensor *out = optional_out(L, lua_toboolean(L, 4), w.box->dtype, w.n, w.box->out);
-  if (ph_plan_eval(w.box->plan, &w.data, w.row, w.n, out, &r, &err))
+  if (ph_plan_eval(w.box->plan, &w.data, w.row, w.n, out, &r, &err)) {
     return ph_raise(L, &err);
+  }
   push_result(L, &r);
   lua_pushvalue(L, -2);
   lua_setfield(L, -2, "out");
@@ -164,8 +179,9 @@ static int l_plan_grad(lua_State *L) {
   ph_err err;
   check_work(L, &w);
   ph_tensor *gx = optional_out(L, lua_toboolean(L, 4), w.box->dtype, w.n, w.box->in);
-  if (ph_plan_grad(w.box->plan, &w.data, w.row, w.n, gx, &r, &err))
+  if (ph_plan_grad(w.box->plan, &w.data, w.row, w.n, gx, &r, &err)) {
     return ph_raise(L, &err);
+  }
   push_result(L, &r);
   lua_pushvalue(L, -2);
   lua_setfield(L, -2, "gx");
@@ -189,18 +205,21 @@ static int l_plan_probe(lua_State *L) {
   luaL_checktype(L, 4, LUA_TTABLE);
   ph_check_keys(L, 4, "probe", keys);
   lua_getfield(L, 4, "segment");
-  int ok, count = ph_plan_segments(w.box->plan);
+  int ok;
+  int count = ph_plan_segments(w.box->plan);
   lua_Integer segment = lua_tointegerx(L, -1, &ok);
-  if (!ok || segment < 1 || segment > count)
+  if (!ok || segment < 1 || segment > count) {
     ph_fail(L, "probe: segment %s is outside 1..%d", luaL_tolstring(L, -1, NULL), count);
+  }
   lua_settop(L, 4);
   int64_t steps = ph_plan_repeat(w.box->plan, (int)segment - 1);
   ph_probe p = {.segment = (int)segment - 1};
   p.state = optional_out(L, field_true(L, 4, "state"), PH_F64, w.n, steps + 1);
   p.port = optional_out(L, field_true(L, 4, "port"), PH_F64, w.n, steps);
   p.grad = optional_out(L, field_true(L, 4, "grad"), PH_F64, steps + 1, -1);
-  if (ph_plan_probe(w.box->plan, &w.data, w.row, w.n, &p, &r, &err))
+  if (ph_plan_probe(w.box->plan, &w.data, w.row, w.n, &p, &r, &err)) {
     return ph_raise(L, &err);
+  }
   push_result(L, &r);
   for (int i = 1; i <= 3; i++) {
     lua_pushvalue(L, 4 + i);

@@ -20,14 +20,16 @@
 static int l_fork(lua_State *L) {
   if (ph_live_get(PH_LIVE_PLAN) > 0) {
     lua_gc(L, LUA_GCCOLLECT);
-    if (ph_live_get(PH_LIVE_PLAN) > 0)
+    if (ph_live_get(PH_LIVE_PLAN) > 0) {
       ph_fail(L, "fork: %d plans are still open", ph_live_get(PH_LIVE_PLAN));
+    }
   }
   fflush(stdout);
   fflush(stderr);
   pid_t pid = fork();
-  if (pid < 0)
+  if (pid < 0) {
     return ph_soft_errno(L, "fork");
+  }
   lua_pushinteger(L, pid);
   return 1;
 }
@@ -42,14 +44,16 @@ static int l_wait(lua_State *L) {
     return 2;
   }
   lua_pushinteger(L, pid);
-  if (WIFEXITED(status))
+  if (WIFEXITED(status)) {
     lua_pushinteger(L, WEXITSTATUS(status));
-  else
+  } else {
     lua_pushnil(L);
-  if (WIFSIGNALED(status))
+  }
+  if (WIFSIGNALED(status)) {
     lua_pushinteger(L, WTERMSIG(status));
-  else
+  } else {
     lua_pushnil(L);
+  }
   return 3;
 }
 
@@ -61,15 +65,18 @@ static int l_kill(lua_State *L) {
       {"SIGTERM", SIGTERM}, {"SIGINT", SIGINT}, {"SIGKILL", SIGKILL}, {"SIGHUP", SIGHUP}, {"SIGUSR1", SIGUSR1}};
   pid_t pid = (pid_t)luaL_checkinteger(L, 1);
   const char *name = luaL_optstring(L, 2, "SIGTERM");
-  if (pid <= 0)
+  if (pid <= 0) {
     ph_fail(L, "kill: %d is no process", (int)pid);
-  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+  }
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
     if (!strcmp(known[i].name, name)) {
-      if (kill(pid, known[i].number))
+      if (kill(pid, known[i].number)) {
         return ph_soft_errno(L, "kill");
+      }
       lua_pushboolean(L, 1);
       return 1;
     }
+  }
   return ph_fail(L, "kill: no signal is called '%s' (SIGTERM SIGINT SIGKILL SIGHUP SIGUSR1)", name);
 }
 
@@ -90,8 +97,9 @@ static int l_pid(lua_State *L) {
 
 static int l_pipe(lua_State *L) {
   int fd[2];
-  if (pipe2(fd, O_CLOEXEC))
+  if (pipe2(fd, O_CLOEXEC)) {
     return ph_soft_errno(L, "pipe");
+  }
   lua_pushinteger(L, fd[0]);
   lua_pushinteger(L, fd[1]);
   return 2;
@@ -99,8 +107,9 @@ static int l_pipe(lua_State *L) {
 
 static int check_fd(lua_State *L, int arg) {
   lua_Integer fd = luaL_checkinteger(L, arg);
-  if (fd < 0 || fd > 1 << 20)
+  if (fd < 0 || fd > 1 << 20) {
     ph_fail(L, "%lld is no descriptor", (long long)fd);
+  }
   return (int)fd;
 }
 
@@ -111,18 +120,20 @@ static int l_read_fd(lua_State *L) {
   luaL_Buffer b;
   char *to = luaL_buffinitsize(L, &b, MOST);
   ssize_t k;
-  do
+  do {
     k = read(fd, to, MOST);
-  while (k < 0 && errno == EINTR && !ph_interrupt_get());
-  if (k < 0)
+  } while (k < 0 && errno == EINTR && !ph_interrupt_get());
+  if (k < 0) {
     return ph_soft_errno(L, "read");
+  }
   luaL_pushresultsize(&b, (size_t)k);
   return 1;
 }
 
 static int l_close_fd(lua_State *L) {
-  if (close(check_fd(L, 1)))
+  if (close(check_fd(L, 1))) {
     return ph_soft_errno(L, "close");
+  }
   lua_pushboolean(L, 1);
   return 1;
 }
@@ -140,12 +151,14 @@ static int l_poll(lua_State *L) {
   }
   int ms = seconds < 0 || seconds > 2e6 ? -1 : (int)ceil(seconds * 1000);
   int ready = poll(p, n, ms);
-  if (ready < 0 && errno != EINTR)
+  if (ready < 0 && errno != EINTR) {
     return ph_soft_errno(L, "poll");
+  }
   lua_newtable(L);
   for (nfds_t i = 0, k = 0; ready > 0 && i < n; i++) {
-    if (!p[i].revents)
+    if (!p[i].revents) {
       continue;
+    }
     lua_pushinteger(L, p[i].fd);
     lua_rawseti(L, -2, (lua_Integer)++k);
   }
@@ -165,8 +178,9 @@ typedef struct child {
 } child;
 
 static void drop_fd(int *fd) {
-  if (*fd >= 0)
+  if (*fd >= 0) {
     close(*fd);
+  }
   *fd = -1;
 }
 
@@ -179,8 +193,9 @@ static int l_child_close(lua_State *L) {
   }
   if (c->pid > 0) {
     kill(c->pid, SIGKILL);
-    while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
+    while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR) {
       continue;
+    }
   }
   c->pid = 0;
   return 0;
@@ -197,32 +212,39 @@ static child *push_child(lua_State *L) {
 
 /* Starts argv with the three pipes; 0 or an errno. The other ends are closed here in any case. */
 static int spawn(child *c, char *const argv[]) {
-  int end[3] = {-1, -1, -1}, fd[2], e = 0;
+  int end[3] = {-1, -1, -1};
+  int fd[2];
+  int e = 0;
   for (int i = 0; i < 3 && !e; i++) {
-    if (pipe2(fd, O_CLOEXEC))
+    if (pipe2(fd, O_CLOEXEC)) {
       e = errno;
-    else
+    } else {
       c->fd[i] = fd[i == 0], end[i] = fd[i != 0];
+    }
   }
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attr;
   sigset_t piped;
   posix_spawn_file_actions_init(&actions);
   posix_spawnattr_init(&attr);
-  for (int i = 0; i < 3; i++)
+  for (int i = 0; i < 3; i++) {
     posix_spawn_file_actions_adddup2(&actions, end[i], i);
+  }
   sigemptyset(&piped);
   sigaddset(&piped, SIGPIPE); /* ignored here; programs expect the default */
   posix_spawnattr_setsigdefault(&attr, &piped);
   posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGDEF);
-  if (!e)
+  if (!e) {
     e = posix_spawnp(&c->pid, argv[0], &actions, &attr, argv, environ);
-  if (e)
+  }
+  if (e) {
     c->pid = 0;
+  }
   posix_spawnattr_destroy(&attr);
   posix_spawn_file_actions_destroy(&actions);
-  for (int i = 0; i < 3; i++)
+  for (int i = 0; i < 3; i++) {
     drop_fd(&end[i]);
+  }
   return e;
 }
 
@@ -231,16 +253,18 @@ static bool take(child *c, int i) {
   if (c->room[i] - c->used[i] < 4096) {
     size_t room = 2 * c->room[i] + 65536;
     char *more = ph_mem_grow(c->text[i], c->used[i], room, 1);
-    if (!more)
+    if (!more) {
       return false;
+    }
     c->text[i] = more;
     c->room[i] = room;
   }
   ssize_t k = read(c->fd[i], c->text[i] + c->used[i], c->room[i] - c->used[i]);
-  if (k > 0)
+  if (k > 0) {
     c->used[i] += (size_t)k;
-  else if (k == 0 || (errno != EINTR && errno != EAGAIN))
+  } else if (k == 0 || (errno != EINTR && errno != EAGAIN)) {
     drop_fd(&c->fd[i]);
+  }
   return true;
 }
 
@@ -248,22 +272,28 @@ static bool take(child *c, int i) {
 static ph_status converse(child *c, const char *input, size_t n, ph_err *err) {
   fcntl(c->fd[0], F_SETFL, O_NONBLOCK);
   while (c->fd[1] >= 0 || c->fd[2] >= 0) {
-    if (c->fd[0] >= 0 && n == 0)
+    if (c->fd[0] >= 0 && n == 0) {
       drop_fd(&c->fd[0]);
+    }
     struct pollfd p[3] = {{c->fd[0], POLLOUT, 0}, {c->fd[1], POLLIN, 0}, {c->fd[2], POLLIN, 0}};
-    if (poll(p, 3, -1) < 0 && errno != EINTR)
+    if (poll(p, 3, -1) < 0 && errno != EINTR) {
       return ph_err_set(err, PH_E_IO, "poll: %s", strerror(errno));
-    if (ph_interrupt_get())
+    }
+    if (ph_interrupt_get()) {
       return ph_err_set(err, PH_E_INTERRUPTED, "interrupted");
-    for (int i = 1; i < 3; i++)
-      if (p[i].fd >= 0 && p[i].revents && !take(c, i))
+    }
+    for (int i = 1; i < 3; i++) {
+      if (p[i].fd >= 0 && p[i].revents && !take(c, i)) {
         return ph_err_set(err, PH_E_NOMEM, "output is too long");
+      }
+    }
     if (p[0].fd >= 0 && p[0].revents) {
       ssize_t k = write(c->fd[0], input, n);
-      if (k > 0)
+      if (k > 0) {
         input += k, n -= (size_t)k;
-      else if (k < 0 && errno != EINTR && errno != EAGAIN)
+      } else if (k < 0 && errno != EINTR && errno != EAGAIN) {
         n = 0; /* it does not want the rest */
+      }
     }
   }
   return PH_OK;
@@ -272,8 +302,9 @@ static ph_status converse(child *c, const char *input, size_t n, ph_err *err) {
 /* The exit code once it has ended; 128 + signal when a signal ended it. */
 static int reap(child *c) {
   int status = 0;
-  while (waitpid(c->pid, &status, 0) < 0 && errno == EINTR)
+  while (waitpid(c->pid, &status, 0) < 0 && errno == EINTR) {
     continue;
+  }
   c->pid = 0;
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
@@ -284,14 +315,16 @@ static int l_popen(lua_State *L) {
   luaL_checktype(L, 1, LUA_TTABLE);
   const char *input = luaL_optlstring(L, 2, "", &n);
   int argc = (int)lua_rawlen(L, 1);
-  if (argc == 0)
+  if (argc == 0) {
     ph_fail(L, "popen: no program named");
+  }
   lua_settop(L, 2);
   luaL_checkstack(L, argc + 8, "too many arguments");
   char **argv = lua_newuserdatauv(L, ((size_t)argc + 1) * sizeof *argv, 0);
   for (int i = 0; i < argc; i++) {
-    if (lua_rawgeti(L, 1, i + 1) != LUA_TSTRING)
+    if (lua_rawgeti(L, 1, i + 1) != LUA_TSTRING) {
       ph_fail(L, "popen: argument %d is a %s", i + 1, luaL_typename(L, -1));
+    }
     argv[i] = (char *)(intptr_t)lua_tostring(L, -1); /* exec takes char *, and does not change it */
   }
   argv[argc] = NULL;
@@ -302,11 +335,13 @@ static int l_popen(lua_State *L) {
     ph_err_set(&err, e == ENOENT ? PH_E_NOTFOUND : PH_E_IO, "%s: %s", argv[0], strerror(e));
     return ph_soft(L, &err);
   }
-  if (converse(c, input, n, &err))
+  if (converse(c, input, n, &err)) {
     return err.code == PH_E_INTERRUPTED ? ph_raise(L, &err) : ph_soft(L, &err);
+  }
   lua_pushinteger(L, reap(c));
-  for (int i = 1; i < 3; i++)
+  for (int i = 1; i < 3; i++) {
     lua_pushlstring(L, c->text[i] ? c->text[i] : "", c->used[i]);
+  }
   return 3;
 }
 

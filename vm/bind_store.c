@@ -32,30 +32,39 @@ static ph_image **push_image(lua_State *L) {
 static void push_fields(lua_State *L, lua_Integer i) {
   static const char *const keys[] = {"path", "attr", "value"};
   int item = lua_gettop(L);
-  if (!lua_istable(L, item))
+  if (!lua_istable(L, item)) {
     ph_fail(L, "h5_write: item %lld is a %s, not a table", (long long)i, luaL_typename(L, item));
-  for (int k = 0; k < 3; k++)
+  }
+  for (int k = 0; k < 3; k++) {
     lua_getfield(L, item, keys[k]);
-  if (lua_type(L, item + 1) != LUA_TSTRING)
+  }
+  if (lua_type(L, item + 1) != LUA_TSTRING) {
     ph_fail(L, "h5_write: item %lld has no path", (long long)i);
-  if (!lua_isnil(L, item + 2) && lua_type(L, item + 2) != LUA_TSTRING)
+  }
+  if (!lua_isnil(L, item + 2) && lua_type(L, item + 2) != LUA_TSTRING) {
     ph_fail(L, "h5_write: item %lld (%s): attr is a %s, not a name", (long long)i, lua_tostring(L, item + 1),
             luaL_typename(L, item + 2));
+  }
 }
 
 /* path, attr and value are the topmost three. */
 static ph_status put_attr(lua_State *L, ph_image *im, ph_err *err) {
-  const char *path = ph_check_path(L, -3), *name = ph_check_path(L, -2);
-  if (lua_isinteger(L, -1))
+  const char *path = ph_check_path(L, -3);
+  const char *name = ph_check_path(L, -2);
+  if (lua_isinteger(L, -1)) {
     return ph_image_attr_i64(im, path, name, lua_tointeger(L, -1), err);
-  if (lua_type(L, -1) == LUA_TNUMBER)
+  }
+  if (lua_type(L, -1) == LUA_TNUMBER) {
     return ph_image_attr_f64(im, path, name, lua_tonumber(L, -1), err);
-  if (lua_type(L, -1) != LUA_TSTRING)
+  }
+  if (lua_type(L, -1) != LUA_TSTRING) {
     ph_fail(L, "h5_write: attribute '%s' of %s is a %s, not a number or text", name, path, luaL_typename(L, -1));
+  }
   size_t n;
   const char *text = lua_tolstring(L, -1, &n);
-  if (strlen(text) != n)
+  if (strlen(text) != n) {
     return ph_err_set(err, PH_E_ARG, "'%s': attribute '%s' holds a NUL byte", path, name);
+  }
   return ph_image_attr_text(im, path, name, text, err);
 }
 
@@ -67,8 +76,9 @@ static ph_status put_dataset(lua_State *L, ph_image *im, ph_err *err) {
     return ph_image_text(im, path, text, n, err);
   }
   const ph_tensor *t = ph_test_tensor(L, lua_gettop(L));
-  if (!t)
+  if (!t) {
     ph_fail(L, "h5_write: the value of %s is a %s, not a tensor or text", path, luaL_typename(L, -1));
+  }
   return ph_image_tensor(im, path, t, err);
 }
 
@@ -89,17 +99,20 @@ static int l_h5_write(lua_State *L) {
     status = lua_isnil(L, -2) ? put_dataset(L, *im, &err) : put_attr(L, *im, &err);
     lua_pop(L, 4);
   }
-  if (status == PH_OK)
+  if (status == PH_OK) {
     status = ph_image_finish(*im, bytes, &n, &err);
+  }
   ph_image_free(*im);
   *im = NULL;
-  if (status == PH_OK)
+  if (status == PH_OK) {
     status = ph_file_write(path, *bytes, n, &err);
-  else
+  } else {
     status = ph_err_prefix(&err, status, "%s", path);
+  }
   ph_block_free(bytes);
-  if (status != PH_OK)
+  if (status != PH_OK) {
     return ph_soft(L, &err);
+  }
   lua_pushboolean(L, true);
   return 1;
 }
@@ -108,15 +121,17 @@ static int l_h5_write(lua_State *L) {
 
 static ph_reader *check_reader(lua_State *L) {
   ph_reader **slot = luaL_checkudata(L, 1, READER);
-  if (!*slot)
+  if (!*slot) {
     ph_fail(L, "the reader is closed");
+  }
   return *slot;
 }
 
 static int l_reader_close(lua_State *L) {
   ph_reader **slot = luaL_checkudata(L, 1, READER);
-  if (*slot)
+  if (*slot) {
     ph_live_add(PH_LIVE_READER, -1);
+  }
   ph_reader_close(*slot);
   *slot = NULL;
   return 0;
@@ -128,8 +143,9 @@ static int l_h5_read(lua_State *L) {
   ph_reader **slot = lua_newuserdatauv(L, sizeof *slot, 0);
   *slot = NULL;
   luaL_setmetatable(L, READER);
-  if (ph_reader_open(slot, path, &err))
+  if (ph_reader_open(slot, path, &err)) {
     return ph_soft(L, &err);
+  }
   ph_live_add(PH_LIVE_READER, 1);
   return 1;
 }
@@ -163,8 +179,9 @@ static int note(void *ctx, const char *text, ph_item kind) {
   if (f->n + len > f->room) {
     size_t room = 2 * (f->room + len);
     char *more = ph_mem_grow(*f->block, f->n, room, 1);
-    if (!more)
+    if (!more) {
       return -1;
+    }
     *f->block = more;
     f->room = room;
   }
@@ -193,8 +210,9 @@ static int l_reader_list(lua_State *L) {
   found f;
   ph_reader *r = check_reader(L);
   const char *path = ph_check_path(L, 2);
-  if (!found_init(L, &f) || ph_reader_walk(r, path, note, &f) != 0)
+  if (!found_init(L, &f) || ph_reader_walk(r, path, note, &f) != 0) {
     return soft_listing(L, path);
+  }
   lua_createtable(L, (int)f.count, 0);
   const char *p = *f.block;
   for (lua_Integer i = 1; i <= f.count; i++, p += strlen(p + 1) + 2) {
@@ -214,8 +232,9 @@ static int l_reader_tensor(lua_State *L) {
   ph_reader *r = check_reader(L);
   const char *path = ph_check_path(L, 2);
   ph_tensor **t = ph_push_tensor(L);
-  if (ph_reader_tensor(r, path, t, &err))
+  if (ph_reader_tensor(r, path, t, &err)) {
     return ph_soft(L, &err);
+  }
   return ph_tensor_ready(L, 1);
 }
 
@@ -225,8 +244,9 @@ static int l_reader_text(lua_State *L) {
   ph_reader *r = check_reader(L);
   const char *path = ph_check_path(L, 2);
   char **text = (char **)ph_push_block(L);
-  if (ph_reader_text(r, path, text, &n, &err))
+  if (ph_reader_text(r, path, text, &n, &err)) {
     return ph_soft(L, &err);
+  }
   lua_pushlstring(L, *text, n);
   ph_block_free((void **)text);
   return 1;
@@ -237,15 +257,19 @@ static ph_status push_attr(lua_State *L, ph_reader *r, const char *path, const c
   int64_t i;
   double f;
   ph_status status = ph_reader_attr_i64(r, path, name, &i, err);
-  if (status == PH_OK)
+  if (status == PH_OK) {
     lua_pushinteger(L, i);
-  if (status != PH_E_DTYPE)
+  }
+  if (status != PH_E_DTYPE) {
     return status;
+  }
   status = ph_reader_attr_f64(r, path, name, &f, err);
-  if (status == PH_OK)
+  if (status == PH_OK) {
     lua_pushnumber(L, f);
-  if (status != PH_E_DTYPE)
+  }
+  if (status != PH_E_DTYPE) {
     return status;
+  }
   char **text = (char **)ph_push_block(L);
   status = ph_reader_attr_text(r, path, name, text, err);
   if (status == PH_OK) {
@@ -259,10 +283,12 @@ static int l_reader_attr(lua_State *L) {
   ph_err err;
   ph_reader *r = check_reader(L);
   ph_status status = push_attr(L, r, ph_check_path(L, 2), ph_check_path(L, 3), &err);
-  if (status != PH_OK && status != PH_E_NOTFOUND)
+  if (status != PH_OK && status != PH_E_NOTFOUND) {
     return ph_soft(L, &err);
-  if (status == PH_E_NOTFOUND)
+  }
+  if (status == PH_E_NOTFOUND) {
     lua_pushnil(L);
+  }
   return 1;
 }
 
@@ -272,14 +298,16 @@ static int l_reader_attrs(lua_State *L) {
   ph_err err;
   ph_reader *r = check_reader(L);
   const char *path = ph_check_path(L, 2);
-  if (!found_init(L, &f) || ph_reader_attrs(r, path, note_name, &f) != 0)
+  if (!found_init(L, &f) || ph_reader_attrs(r, path, note_name, &f) != 0) {
     return soft_listing(L, path);
+  }
   lua_newtable(L);
   int table = lua_gettop(L);
   const char *p = *f.block;
   for (lua_Integer i = 1; i <= f.count; i++, p += strlen(p + 1) + 2) {
-    if (push_attr(L, r, path, p + 1, &err) == PH_OK)
+    if (push_attr(L, r, path, p + 1, &err) == PH_OK) {
       lua_setfield(L, table, p + 1);
+    }
     lua_settop(L, table);
   }
   ph_block_free((void **)f.block);
@@ -295,5 +323,6 @@ void ph_bind_store(lua_State *L) {
   ph_bind_lock(L);
   luaL_setfuncs(L, functions, 0);
   luaL_setfuncs(L, ph_file_functions, 0);
-  lua_pushstring(L, ph_store_hdf5()), lua_setfield(L, -2, "hdf5_version");
+  lua_pushstring(L, ph_store_hdf5());
+  lua_setfield(L, -2, "hdf5_version");
 }

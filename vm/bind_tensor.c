@@ -18,8 +18,9 @@ typedef struct box {
 static int l_tensor_close(lua_State *L) {
   box *b = luaL_checkudata(L, 1, PH_TENSOR);
   ph_tensor_free(b->t);
-  if (b->counted)
+  if (b->counted) {
     ph_live_add(PH_LIVE_TENSOR, -1);
+  }
   b->t = NULL;
   b->counted = false;
   return 0;
@@ -37,8 +38,9 @@ ph_tensor **ph_push_tensor(lua_State *L) {
 static void step_collector(lua_State *L, size_t bytes) {
   static size_t owed;
   owed += bytes + sizeof(ph_tensor);
-  if (owed < 65536)
+  if (owed < 65536) {
     return;
+  }
   int kib = (int)(owed >> 10 > 1 << 20 ? 1 << 20 : owed >> 10);
   owed = 0;
   lua_gc(L, LUA_GCSTEP, kib);
@@ -48,84 +50,100 @@ int ph_tensor_ready(lua_State *L, int n) {
   size_t bytes = 0;
   for (int i = 1; i <= n; i++) {
     box *b = luaL_testudata(L, -i, PH_TENSOR);
-    if (!b || !b->t || b->counted)
+    if (!b || !b->t || b->counted) {
       continue;
+    }
     b->counted = true;
     ph_live_add(PH_LIVE_TENSOR, 1);
     bytes += ph_tensor_bytes(b->t);
   }
-  if (bytes)
+  if (bytes) {
     step_collector(L, bytes);
+  }
   return n;
 }
 
 ph_tensor *ph_test_tensor(lua_State *L, int arg) {
   box *b = luaL_testudata(L, arg, PH_TENSOR);
-  if (!b)
+  if (!b) {
     return NULL;
-  if (!b->t)
+  }
+  if (!b->t) {
     ph_fail(L, "tensor is closed");
+  }
   return b->t;
 }
 
 ph_tensor *ph_check_tensor(lua_State *L, int arg) {
   ph_tensor *t = ph_test_tensor(L, arg);
-  if (!t)
+  if (!t) {
     luaL_typeerror(L, arg, "tensor");
+  }
   return t;
 }
 
 int ph_check_shape(lua_State *L, int arg, int64_t dim[PH_RANK_MAX]) {
   luaL_checktype(L, arg, LUA_TTABLE);
   lua_Unsigned n = lua_rawlen(L, arg);
-  if (n > PH_RANK_MAX)
+  if (n > PH_RANK_MAX) {
     ph_fail(L, "shape has %d dimensions, at most %d", (int)n, PH_RANK_MAX);
+  }
   lua_Unsigned keys = 0;
-  for (lua_pushnil(L); lua_next(L, arg); lua_pop(L, 1))
+  for (lua_pushnil(L); lua_next(L, arg); lua_pop(L, 1)) {
     keys++;
-  if (keys != n)
+  }
+  if (keys != n) {
     ph_fail(L, "shape is no plain list of sizes");
+  }
   for (int i = 0; i < (int)n; i++) {
     int ok;
     lua_rawgeti(L, arg, i + 1);
     dim[i] = lua_tointegerx(L, -1, &ok);
-    if (!ok || lua_type(L, -1) != LUA_TNUMBER || dim[i] < 0)
+    if (!ok || lua_type(L, -1) != LUA_TNUMBER || dim[i] < 0) {
       ph_fail(L, "shape[%d] is %s, not a size", i + 1, luaL_tolstring(L, -1, NULL));
+    }
     lua_pop(L, 1);
   }
-  for (int i = (int)n; i < PH_RANK_MAX; i++)
+  for (int i = (int)n; i < PH_RANK_MAX; i++) {
     dim[i] = 1;
+  }
   return (int)n;
 }
 
 ph_dtype ph_opt_dtype(lua_State *L, int arg, ph_dtype def) {
-  if (lua_isnoneornil(L, arg))
+  if (lua_isnoneornil(L, arg)) {
     return def;
+  }
   const char *name = luaL_checkstring(L, arg);
   ph_dtype d = def;
-  if (!ph_dtype_find(name, &d))
+  if (!ph_dtype_find(name, &d)) {
     ph_fail(L, "no element type is called '%s' (f32 f64 i32 u8 i64)", name);
+  }
   return d;
 }
 
 void ph_check_room(lua_State *L, double bytes) {
   double memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
   double room = ph_limit_room();
-  if (bytes > memory)
+  if (bytes > memory) {
     ph_fail(L, "a tensor of %.3g GB is more than this machine's memory (%.3g GB)", bytes / 1e9, memory / 1e9);
-  if (room >= 0 && bytes > room)
+  }
+  if (room >= 0 && bytes > room) {
     ph_fail(L, "a tensor of %.3g MB is more than the %.3g MB left to this spec", bytes / 1e6, room / 1e6);
+  }
 }
 
 ph_tensor *ph_new_tensor(lua_State *L, ph_dtype dtype, int rank, const int64_t *dim) {
   double bytes = (double)ph_dtype_size(dtype);
-  for (int i = 0; i < rank; i++)
+  for (int i = 0; i < rank; i++) {
     bytes *= (double)dim[i];
+  }
   ph_check_room(L, bytes);
   ph_tensor **out = ph_push_tensor(L);
   ph_err err;
-  if (ph_tensor_new(out, dtype, rank, dim, &err))
+  if (ph_tensor_new(out, dtype, rank, dim, &err)) {
     ph_raise(L, &err);
+  }
   ph_tensor_ready(L, 1);
   return *out;
 }
@@ -142,40 +160,47 @@ void ph_push_element(lua_State *L, const ph_tensor *t, int64_t i) {
 }
 
 static bool integer_fits(ph_dtype dtype, lua_Integer v) {
-  if (dtype == PH_I32)
+  if (dtype == PH_I32) {
     return v >= INT32_MIN && v <= INT32_MAX;
-  if (dtype == PH_U8)
+  }
+  if (dtype == PH_U8) {
     return v >= 0 && v <= 255;
+  }
   return true;
 }
 
 void ph_store_element(lua_State *L, ph_tensor *t, int64_t i, int idx, const char *what) {
-  if (lua_type(L, idx) != LUA_TNUMBER)
+  if (lua_type(L, idx) != LUA_TNUMBER) {
     ph_fail(L, "%s is a %s, not a number", what, luaL_typename(L, idx));
+  }
   if (t->dtype == PH_F32 || t->dtype == PH_F64) {
     ph_tensor_set(t, i, lua_tonumber(L, idx));
     return;
   }
   int ok;
   lua_Integer v = lua_tointegerx(L, idx, &ok);
-  if (!ok || !integer_fits(t->dtype, v))
+  if (!ok || !integer_fits(t->dtype, v)) {
     ph_fail(L, "%s = %s does not fit %s", what, luaL_tolstring(L, idx, NULL), ph_dtype_name(t->dtype));
-  if (t->dtype == PH_I64)
+  }
+  if (t->dtype == PH_I64) {
     ((int64_t *)t->data)[i] = v;
-  else
+  } else {
     ph_tensor_set(t, i, (double)v);
+  }
 }
 
 /* The storage index named by the arguments from `arg` on. */
 static int64_t check_index(lua_State *L, const ph_tensor *t, int arg) {
   int given = lua_gettop(L) - arg + 1;
-  if (given != t->rank)
+  if (given != t->rank) {
     ph_fail(L, "%d indices for a tensor of %d dimensions", given, t->rank);
+  }
   int64_t k = 0;
   for (int i = 0; i < t->rank; i++) {
     lua_Integer v = luaL_checkinteger(L, arg + i);
-    if (v < 1 || v > t->dim[i])
+    if (v < 1 || v > t->dim[i]) {
       ph_fail(L, "index %lld of dimension %d is outside 1..%lld", (long long)v, i + 1, (long long)t->dim[i]);
+    }
     k = k * t->dim[i] + (v - 1);
   }
   return k;
@@ -201,38 +226,48 @@ static int l_tensor_put(lua_State *L) {
 static const char *path_text(const int64_t *at, int depth, char *buf, size_t size) {
   size_t used = 0;
   buf[0] = 0;
-  for (int i = 0; i < depth && used + 24 < size; i++)
+  for (int i = 0; i < depth && used + 24 < size; i++) {
     used += (size_t)snprintf(buf + used, size - used, "[%lld]", (long long)at[i]);
+  }
   return buf;
 }
 
 static void check_plain_list(lua_State *L, int idx, const char *where) {
-  lua_Unsigned n = lua_rawlen(L, idx), keys = 0;
-  for (lua_pushnil(L); lua_next(L, idx); lua_pop(L, 1))
+  lua_Unsigned n = lua_rawlen(L, idx);
+  lua_Unsigned keys = 0;
+  for (lua_pushnil(L); lua_next(L, idx); lua_pop(L, 1)) {
     keys++;
+  }
   if (keys == n) {
-    for (lua_Unsigned i = 1; i <= n; i++)
-      if (lua_rawgeti(L, idx, (lua_Integer)i) == LUA_TNIL)
+    for (lua_Unsigned i = 1; i <= n; i++) {
+      if (lua_rawgeti(L, idx, (lua_Integer)i) == LUA_TNIL) {
         ph_fail(L, "list%s has a hole at [%d]", where, (int)i);
-      else
+      } else {
         lua_pop(L, 1);
+      }
+    }
     return;
   }
-  for (lua_pushnil(L); lua_next(L, idx); lua_pop(L, 1))
-    if (!lua_isinteger(L, -2))
+  for (lua_pushnil(L); lua_next(L, idx); lua_pop(L, 1)) {
+    if (!lua_isinteger(L, -2)) {
       ph_fail(L, "list%s has a key '%s' that is no index", where, luaL_tolstring(L, -2, NULL));
+    }
+  }
   lua_Integer hole = 1;
-  while (lua_rawgeti(L, idx, hole) != LUA_TNIL)
+  while (lua_rawgeti(L, idx, hole) != LUA_TNIL) {
     lua_pop(L, 1), hole++;
+  }
   ph_fail(L, "list%s has a hole at [%d]", where, (int)hole);
 }
 
 /* The shape of nested lists at the top of the stack, from the first element at each depth. */
 static int nested_shape(lua_State *L, int64_t dim[PH_RANK_MAX]) {
-  int rank = 0, top = lua_gettop(L);
+  int rank = 0;
+  int top = lua_gettop(L);
   while (lua_istable(L, -1)) {
-    if (rank == PH_RANK_MAX)
+    if (rank == PH_RANK_MAX) {
       ph_fail(L, "lists nest deeper than %d dimensions", PH_RANK_MAX);
+    }
     dim[rank++] = (int64_t)lua_rawlen(L, -1);
     lua_rawgeti(L, -1, 1);
   }
@@ -244,20 +279,23 @@ static int nested_shape(lua_State *L, int64_t dim[PH_RANK_MAX]) {
 static void fill_nested(lua_State *L, ph_tensor *t, int depth, int64_t at[PH_RANK_MAX], int64_t *k) {
   char where[128];
   if (depth == t->rank) {
-    if (lua_type(L, -1) != LUA_TNUMBER)
+    if (lua_type(L, -1) != LUA_TNUMBER) {
       ph_fail(L, "element %s is a %s, not a number", path_text(at, depth, where, sizeof where), luaL_typename(L, -1));
+    }
     char what[160];
     snprintf(what, sizeof what, "element %s", path_text(at, depth, where, sizeof where));
     ph_store_element(L, t, (*k)++, -1, what);
     return;
   }
   path_text(at, depth, where, sizeof where);
-  if (!lua_istable(L, -1))
+  if (!lua_istable(L, -1)) {
     ph_fail(L, "element %s is a %s where a list belongs", where, luaL_typename(L, -1));
+  }
   check_plain_list(L, lua_gettop(L), where);
   int64_t n = (int64_t)lua_rawlen(L, -1);
-  if (n != t->dim[depth])
+  if (n != t->dim[depth]) {
     ph_fail(L, "list%s has %lld elements where others have %lld", where, (long long)n, (long long)t->dim[depth]);
+  }
   for (at[depth] = 1; at[depth] <= n; at[depth]++) {
     lua_rawgeti(L, -1, at[depth]);
     fill_nested(L, t, depth + 1, at, k);
@@ -273,15 +311,20 @@ static int l_from(lua_State *L) {
   if (given) {
     ph_tensor **out = ph_push_tensor(L);
     ph_err err;
-    if (ph_tensor_cast(out, given, dtype, &err))
+    if (ph_tensor_cast(out, given, dtype, &err)) {
       return ph_raise(L, &err);
+    }
     return ph_tensor_ready(L, 1);
   }
-  if (lua_type(L, 1) != LUA_TNUMBER && !lua_istable(L, 1))
+  if (lua_type(L, 1) != LUA_TNUMBER && !lua_istable(L, 1)) {
     return luaL_typeerror(L, 1, "number, list or tensor");
-  if (lua_istable(L, 1))
+  }
+  if (lua_istable(L, 1)) {
     check_plain_list(L, 1, "");
-  int64_t dim[PH_RANK_MAX] = {1, 1, 1, 1}, at[PH_RANK_MAX] = {0}, k = 0;
+  }
+  int64_t dim[PH_RANK_MAX] = {1, 1, 1, 1};
+  int64_t at[PH_RANK_MAX] = {0};
+  int64_t k = 0;
   int rank = nested_shape(L, dim);
   ph_tensor *t = ph_new_tensor(L, dtype, rank, dim);
   lua_pushvalue(L, 1);
@@ -304,9 +347,11 @@ static void push_nested(lua_State *L, const ph_tensor *t, int depth, int64_t *k)
 
 static int l_tensor_totable(lua_State *L) {
   const ph_tensor *t = ph_check_tensor(L, 1);
-  int64_t n = ph_tensor_count(t), k = 0;
-  if (n > 1000000)
+  int64_t n = ph_tensor_count(t);
+  int64_t k = 0;
+  if (n > 1000000) {
     ph_fail(L, "totable: %lld elements, at most 1000000", (long long)n);
+  }
   luaL_checkstack(L, PH_RANK_MAX + 2, NULL);
   push_nested(L, t, 0, &k);
   return 1;
@@ -327,10 +372,12 @@ static int l_from_bytes(lua_State *L) {
   int64_t dim[PH_RANK_MAX];
   int rank = ph_check_shape(L, 2, dim);
   ph_tensor *t = ph_new_tensor(L, ph_opt_dtype(L, 3, PH_F64), rank, dim);
-  if (n != ph_tensor_bytes(t))
+  if (n != ph_tensor_bytes(t)) {
     return ph_fail(L, "from_bytes: %zu bytes given, the shape takes %zu", n, ph_tensor_bytes(t));
-  if (n)
+  }
+  if (n) {
     memcpy(t->data, bytes, n);
+  }
   return 1;
 }
 

@@ -16,8 +16,9 @@ enum { SHOWN = 8, CELL = 24, LINE = 80 };
 /* Of n positions at most `most` are shown. The k-th of those: the first ones, -1 ("...") and the last ones. */
 static int64_t shown(int64_t n, int most, int k) {
   int head = (most + 1) / 2 + (most > 5);
-  if (n <= most || k < head)
+  if (n <= most || k < head) {
     return k;
+  }
   return k == head ? -1 : n - most + k;
 }
 
@@ -25,33 +26,38 @@ static int shown_count(int64_t n, int most) { return n <= most ? (int)n : most; 
 
 static const char *cell(const ph_tensor *t, int64_t i, char buf[CELL]) {
   double x = ph_tensor_get(t, i);
-  if (t->dtype == PH_I64)
+  if (t->dtype == PH_I64) {
     snprintf(buf, CELL, "%lld", (long long)((const int64_t *)t->data)[i]);
-  else if (isnan(x))
+  } else if (isnan(x)) {
     snprintf(buf, CELL, "nan");
-  else
+  } else {
     snprintf(buf, CELL, t->dtype == PH_F32 || t->dtype == PH_F64 ? "%.5g" : "%.0f", x + 0.0);
+  }
   return buf;
 }
 
 static void add_padded(luaL_Buffer *b, const char *s, int width) {
-  for (int k = (int)strlen(s); k < width; k++)
+  for (int k = (int)strlen(s); k < width; k++) {
     luaL_addchar(b, ' ');
+  }
   luaL_addstring(b, s);
 }
 
 /* Width of each shown column when at most `most` are shown; returns the length of a line. */
 static int column_widths(const ph_tensor *t, int64_t base, int64_t rows, int64_t cols, int most, int width[SHOWN]) {
   char buf[CELL];
-  int nr = shown_count(rows, SHOWN), nc = shown_count(cols, most), line = 0;
+  int nr = shown_count(rows, SHOWN);
+  int nc = shown_count(cols, most);
+  int line = 0;
   for (int c = 0; c < nc; c++) {
     int64_t j = shown(cols, most, c);
     width[c] = 3;
     for (int r = 0; r < nr; r++) {
       int64_t i = shown(rows, SHOWN, r);
       int w = i < 0 || j < 0 ? 3 : (int)strlen(cell(t, base + i * cols + j, buf));
-      if (w > width[c])
+      if (w > width[c]) {
         width[c] = w;
+      }
     }
     line += width[c] + 2;
   }
@@ -61,10 +67,13 @@ static int column_widths(const ph_tensor *t, int64_t base, int64_t rows, int64_t
 /* One matrix (rows x cols) from element `base` on. */
 static void add_matrix(luaL_Buffer *b, const ph_tensor *t, int64_t base, int64_t rows, int64_t cols) {
   char buf[CELL];
-  int width[SHOWN], most = SHOWN;
-  while (column_widths(t, base, rows, cols, most, width) > LINE && most > 3)
+  int width[SHOWN];
+  int most = SHOWN;
+  while (column_widths(t, base, rows, cols, most, width) > LINE && most > 3) {
     most--;
-  int nr = shown_count(rows, SHOWN), nc = shown_count(cols, most);
+  }
+  int nr = shown_count(rows, SHOWN);
+  int nc = shown_count(cols, most);
   for (int r = 0; r < nr; r++) {
     int64_t i = shown(rows, SHOWN, r);
     luaL_addstring(b, "\n");
@@ -77,20 +86,25 @@ static void add_matrix(luaL_Buffer *b, const ph_tensor *t, int64_t base, int64_t
 }
 
 static void add_range(luaL_Buffer *b, const ph_tensor *t) {
-  double low = INFINITY, high = -INFINITY;
-  int64_t n = ph_tensor_count(t), odd = 0;
+  double low = INFINITY;
+  double high = -INFINITY;
+  int64_t n = ph_tensor_count(t);
+  int64_t odd = 0;
   for (int64_t i = 0; i < n; i++) {
     double x = ph_tensor_get(t, i);
-    if (!isfinite(x))
+    if (!isfinite(x)) {
       odd++;
-    else
+    } else {
       low = fmin(low, x), high = fmax(high, x);
+    }
   }
   char text[96];
-  if (low <= high)
+  if (low <= high) {
     snprintf(text, sizeof text, "  range [%.4g, %.4g]", low + 0.0, high + 0.0), luaL_addstring(b, text);
-  if (odd)
+  }
+  if (odd) {
     snprintf(text, sizeof text, "  %lld not finite", (long long)odd), luaL_addstring(b, text);
+  }
 }
 
 int l_tensor_tostring(lua_State *L) {
@@ -105,7 +119,8 @@ int l_tensor_tostring(lua_State *L) {
   luaL_addstring(&b, ph_tensor_describe(t, head, sizeof head));
   add_range(&b, t);
   if (ph_tensor_count(t) > 0) {
-    int64_t cols = t->rank >= 1 ? t->dim[t->rank - 1] : 1, rows = t->rank >= 2 ? t->dim[t->rank - 2] : 1;
+    int64_t cols = t->rank >= 1 ? t->dim[t->rank - 1] : 1;
+    int64_t rows = t->rank >= 2 ? t->dim[t->rank - 2] : 1;
     int64_t count = ph_tensor_count(t) / (rows * cols);
     for (int m = 0; m < shown_count(count, SHOWN); m++) {
       int64_t at = shown(count, SHOWN, m);
@@ -113,8 +128,9 @@ int l_tensor_tostring(lua_State *L) {
         snprintf(head, sizeof head, at < 0 ? "\n..." : "\n[%lld]", (long long)at + 1);
         luaL_addstring(&b, head);
       }
-      if (at >= 0)
+      if (at >= 0) {
         add_matrix(&b, t, at * rows * cols, rows, cols);
+      }
     }
   }
   luaL_pushresult(&b);

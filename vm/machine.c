@@ -21,14 +21,16 @@ static void cpuinfo(const char *name, const char *other, char *out, size_t size)
   out[0] = 0;
   while (f && !out[0] && fgets(line, sizeof line, f)) {
     char *colon = strchr(line, ':');
-    if (!colon || (strncmp(line, name, strlen(name)) && strncmp(line, other, strlen(other))))
+    if (!colon || (strncmp(line, name, strlen(name)) && strncmp(line, other, strlen(other)))) {
       continue;
+    }
     colon += 1 + (colon[1] == ' ');
     colon[strcspn(colon, "\n")] = 0;
     snprintf(out, size, "%s", colon);
   }
-  if (f)
+  if (f) {
     fclose(f);
+  }
 }
 
 /* The CPU features that matter to kernels, in a fixed order. */
@@ -36,15 +38,18 @@ static void features(char *out, size_t size) {
   static const char *const known[] = {"sse2",     "avx",      "fma",         "avx2",        "avx512f",  "avx512bw",
                                       "avx512dq", "avx512vl", "avx512_bf16", "avx512_fp16", "amx_tile", "amx_bf16",
                                       "asimd",    "asimdhp",  "bf16",        "sve"};
-  char all[8192], padded[8200], word[32];
+  char all[8192];
+  char padded[8200];
+  char word[32];
   cpuinfo("flags", "Features", all, sizeof all);
   snprintf(padded, sizeof padded, " %s ", all);
   size_t used = 0;
   out[0] = 0;
   for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
     snprintf(word, sizeof word, " %s ", known[i]);
-    if (strstr(padded, word) && used + 32 < size)
+    if (strstr(padded, word) && used + 32 < size) {
       used += (size_t)snprintf(out + used, size - used, "%s%s", used ? " " : "", known[i]);
+    }
   }
 }
 
@@ -57,10 +62,12 @@ int l_machine(lua_State *L) {
   set_string(L, "cpu", text[0] ? text : u.machine);
   features(text, sizeof text);
   set_string(L, "features", text);
-  lua_pushinteger(L, sysconf(_SC_NPROCESSORS_ONLN)), lua_setfield(L, -2, "cores");
+  lua_pushinteger(L, sysconf(_SC_NPROCESSORS_ONLN));
+  lua_setfield(L, -2, "cores");
   set_string(L, "kernels_f32", ph_kern_get(PH_F32)->name);
   set_string(L, "kernels_f64", ph_kern_get(PH_F64)->name);
-  lua_pushinteger(L, (lua_Integer)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE)), lua_setfield(L, -2, "memory");
+  lua_pushinteger(L, (lua_Integer)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE));
+  lua_setfield(L, -2, "memory");
   snprintf(text, sizeof text, "%s %s %s", u.sysname, u.release, u.machine);
   set_string(L, "os", text);
 #ifdef __clang__

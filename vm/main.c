@@ -27,11 +27,12 @@ const char *ph_host_la_origin(void) { return la_origin; }
  * written into results. */
 static void open_streams(void) {
   int fd;
-  do
+  do {
     fd = open("/dev/null", O_RDWR);
-  while (fd >= 0 && fd <= STDERR_FILENO);
-  if (fd > STDERR_FILENO)
+  } while (fd >= 0 && fd <= STDERR_FILENO);
+  if (fd > STDERR_FILENO) {
     close(fd);
+  }
 }
 
 /* OpenBLAS asks for its work space until it gets it: without room it would ask for ever. */
@@ -45,10 +46,12 @@ static bool room_for_blas(void) {
  * When the user has not chosen, the program starts itself again, once, with the right choice in the environment. */
 static void start_blas(char **argv) {
   ph_la_start(&la);
-  bool again = getenv(REEXEC) != NULL, chosen = getenv("OPENBLAS_CORETYPE") != NULL;
+  bool again = getenv(REEXEC) != NULL;
+  bool chosen = getenv("OPENBLAS_CORETYPE") != NULL;
   la_origin = again ? "host" : chosen ? "user" : "library";
-  if (!la.wanted[0] || chosen || again)
+  if (!la.wanted[0] || chosen || again) {
     return;
+  }
   setenv("OPENBLAS_CORETYPE", la.wanted, 1);
   setenv(REEXEC, "1", 1);
   execv("/proc/self/exe", argv);
@@ -60,8 +63,9 @@ static void stop(int code) { _exit(code); }
 
 static int handler(lua_State *L) {
   const char *text = luaL_tolstring(L, 1, NULL);
-  if (getenv("PHRUN_DEBUG"))
+  if (getenv("PHRUN_DEBUG")) {
     luaL_traceback(L, L, text, 1);
+  }
   return 1;
 }
 
@@ -90,8 +94,9 @@ static int run_protected(lua_State *L, int argc, char **argv, char *lua_dir) {
   lua_pushinteger(L, argc);
   lua_pushlightuserdata(L, argv);
   lua_pushlightuserdata(L, lua_dir);
-  if (lua_pcall(L, 3, 1, 1) == LUA_OK)
+  if (lua_pcall(L, 3, 1, 1) == LUA_OK) {
     return (int)lua_tointeger(L, -1);
+  }
   const char *text = lua_tostring(L, -1);
   fflush(stdout);
   fprintf(stderr, "phrun: %s\n", text ? text : "error without a text");
@@ -101,14 +106,16 @@ static int run_protected(lua_State *L, int argc, char **argv, char *lua_dir) {
 /* The results have been said: a full disk or a closed pipe behind standard output is a failure too. */
 static int flush_output(int code) {
   int lost = fflush(stdout) != 0 && errno != EPIPE ? errno : ph_host_output_lost();
-  if (!lost)
+  if (!lost) {
     return code;
+  }
   fprintf(stderr, "phrun: standard output: %s\n", strerror(lost));
   return code ? code : 1;
 }
 
 int main(int argc, char **argv) {
-  char exe[PATH_MAX], lua_dir[PATH_MAX + 64];
+  char exe[PATH_MAX];
+  char lua_dir[PATH_MAX + 64];
   open_streams();
   if (!room_for_blas()) {
     fprintf(stderr, "phrun: out of memory: BLAS needs 128 MiB of address space (ulimit -v)\n");

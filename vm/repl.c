@@ -28,10 +28,12 @@ typedef struct editor {
 
 static int l_edit_close(lua_State *L) {
   editor *e = luaL_checkudata(L, 1, EDITOR);
-  if (e->el)
+  if (e->el) {
     el_end(e->el);
-  if (e->history)
+  }
+  if (e->history) {
     history_end(e->history);
+  }
   e->el = NULL;
   e->history = NULL;
   return 0;
@@ -56,10 +58,12 @@ static int await(EditLine *el, editor *e) {
       el_set(el, EL_PREP_TERM, 1); /* the shell has taken the terminal back while the program was stopped */
       el_set(el, EL_REFRESH);
     }
-    if (poll(&p, 1, -1) > 0)
+    if (poll(&p, 1, -1) > 0) {
       return 1;
-    if (errno != EINTR)
+    }
+    if (errno != EINTR) {
       return -1;
+    }
   }
 }
 
@@ -68,20 +72,26 @@ static int read_char(EditLine *el, wchar_t *out) {
   el_get(el, EL_CLIENTDATA, &e);
   for (;;) {
     char byte;
-    if (await(el, e) < 0)
+    if (await(el, e) < 0) {
       return -1;
+    }
     ssize_t k = read(STDIN_FILENO, &byte, 1);
-    if (k < 0 && errno == EINTR)
+    if (k < 0 && errno == EINTR) {
       continue;
-    if (k <= 0)
+    }
+    if (k <= 0) {
       return (int)k;
-    if (byte == 0)
+    }
+    if (byte == 0) {
       byte = 'D' & 0x1f; /* a Ctrl-D that was typed while the terminal was not being edited on arrives as NUL */
+    }
     size_t used = mbrtowc(out, &byte, 1, &e->partial);
-    if (used == (size_t)-2)
+    if (used == (size_t)-2) {
       continue;
-    if (used <= 1)
+    }
+    if (used <= 1) {
       return 1;
+    }
     memset(&e->partial, 0, sizeof e->partial);
     *out = L'?';
     return 1;
@@ -94,8 +104,9 @@ static bool ask_completer(editor *e, const LineInfo *line, const char **insert, 
   luaL_getmetatable(L, EDITOR);
   lua_getfield(L, -1, "completer");
   lua_pushlstring(L, line->buffer, (size_t)(line->cursor - line->buffer));
-  if (lua_pcall(L, 1, 2, 0) != LUA_OK)
+  if (lua_pcall(L, 1, 2, 0) != LUA_OK) {
     return false;
+  }
   *insert = lua_tostring(L, -2);
   *list = lua_tostring(L, -1);
   return true;
@@ -106,13 +117,19 @@ static unsigned char complete(EditLine *el, int key) {
   editor *e = NULL;
   el_get(el, EL_CLIENTDATA, &e);
   int top = lua_gettop(e->L);
-  const char *insert = NULL, *list = NULL;
+  const char *insert = NULL;
+  const char *list = NULL;
   unsigned char result = CC_REFRESH_BEEP;
   if (ask_completer(e, el_line(el), &insert, &list)) {
-    if (insert && *insert)
-      el_insertstr(el, insert), result = CC_REFRESH;
-    if (list && *list)
-      printf("\n%s\n", list), fflush(stdout), result = CC_REDISPLAY;
+    if (insert && *insert) {
+      el_insertstr(el, insert);
+      result = CC_REFRESH;
+    }
+    if (list && *list) {
+      printf("\n%s\n", list);
+      fflush(stdout);
+      result = CC_REDISPLAY;
+    }
   }
   lua_settop(e->L, top);
   return result;
@@ -142,20 +159,23 @@ static int l_edit_open(lua_State *L) {
   editor *e = lua_newuserdatauv(L, sizeof *e, 0);
   memset(e, 0, sizeof *e);
   luaL_setmetatable(L, EDITOR);
-  if (!setlocale(LC_CTYPE, "") || !strcmp(setlocale(LC_CTYPE, NULL), "C"))
+  if (!setlocale(LC_CTYPE, "") || !strcmp(setlocale(LC_CTYPE, NULL), "C")) {
     setlocale(LC_CTYPE, "C.UTF-8");
+  }
   e->history = history_init();
   e->el = e->history ? el_init("phrun", stdin, stdout, stderr) : NULL;
-  if (!e->el)
+  if (!e->el) {
     return ph_fail(L, "the terminal can not be edited on");
+  }
   prepare(e);
   return 1;
 }
 
 static editor *check_editor(lua_State *L) {
   editor *e = luaL_checkudata(L, 1, EDITOR);
-  if (!e->el)
+  if (!e->el) {
     ph_fail(L, "editor is closed");
+  }
   return e;
 }
 

@@ -54,15 +54,17 @@ void *ph_host_alloc(void *ud, void *ptr, size_t osize, size_t nsize) {
     lua_bytes -= had;
     return NULL;
   }
-  if (nsize >= NEVER_GIVEN)
+  if (nsize >= NEVER_GIVEN) {
     return NULL;
+  }
   if (nsize > had && lua_bytes - had + nsize > lua_most) {
     now.refused++;
     return NULL;
   }
   void *p = realloc(ptr, nsize);
-  if (p)
+  if (p) {
     lua_bytes += nsize - had;
+  }
   return p;
 }
 
@@ -71,8 +73,9 @@ static volatile long ticks; /* hook calls, for the timer */
 bool ph_limit_active(void) { return now.active; }
 
 double ph_limit_room(void) {
-  if (!now.active)
+  if (!now.active) {
     return -1;
+  }
   int64_t room = now.tensors - ph_mem_now().bytes;
   return room > 0 ? (double)room : 0;
 }
@@ -98,7 +101,8 @@ static void watch(bool on) {
   setitimer(ITIMER_REAL, &every, NULL);
 }
 
-static int l_spec_load(lua_State *L), l_limited(lua_State *L);
+static int l_spec_load(lua_State *L);
+static int l_limited(lua_State *L);
 
 /* "file:line" of the innermost line inside the limited call that is not the program's own, from `level` outwards; `place` stays
  * when there is none. */
@@ -109,8 +113,9 @@ static void find_place(lua_State *L, int level, char place[WHERE]) {
     lua_getinfo(L, "Slf", &ar);
     lua_CFunction f = lua_tocfunction(L, -1);
     lua_pop(L, 1);
-    if (f == l_spec_load || f == l_limited)
+    if (f == l_spec_load || f == l_limited) {
       return;
+    }
     if (ar.currentline > 0 && (own == 0 || strncmp(ar.source + 1, program_dir, own) != 0)) {
       snprintf(place, WHERE, "%s:%d", ar.short_src, ar.currentline);
       return;
@@ -131,8 +136,9 @@ static void on_count(lua_State *L, lua_Debug *ar) {
     now.spent = now.left <= 0 || now.refused > REFUSALS; /* each refusal costs a full collection */
     now.stopped = ph_interrupt_get();
     now.late = processor_seconds() > now.end;
-    if (!now.spent && !now.stopped && !now.late)
+    if (!now.spent && !now.stopped && !now.late) {
       return;
+    }
   }
   lua_sethook(L, on_count, LUA_MASKCOUNT, 1);
   lua_newuserdatauv(L, NEVER_GIVEN, 0);
@@ -142,8 +148,9 @@ static int64_t limit_field(lua_State *L, int arg, const char *key, int64_t def) 
   int ok = 1;
   lua_getfield(L, arg, key);
   int64_t v = lua_isnil(L, -1) ? def : (int64_t)lua_tointegerx(L, -1, &ok);
-  if (!ok || v <= 0)
+  if (!ok || v <= 0) {
     ph_fail(L, "limits: %s = %s is no positive integer", key, luaL_tolstring(L, -1, NULL));
+  }
   lua_pop(L, 1);
   return v;
 }
@@ -151,10 +158,12 @@ static int64_t limit_field(lua_State *L, int arg, const char *key, int64_t def) 
 /* The limits of the table at `arg`, none wider than those already in force. */
 static limits check_limits(lua_State *L, int arg) {
   limits want = {.active = true};
-  if (!lua_isnoneornil(L, arg))
+  if (!lua_isnoneornil(L, arg)) {
     luaL_checktype(L, arg, LUA_TTABLE);
-  else
-    lua_newtable(L), lua_replace(L, arg);
+  } else {
+    lua_newtable(L);
+    lua_replace(L, arg);
+  }
   want.left = limit_field(L, arg, "instructions", 100000000);
   int64_t bytes = limit_field(L, arg, "bytes", (int64_t)1 << 28);
   want.most = lua_bytes + (size_t)bytes;
@@ -171,17 +180,18 @@ static limits check_limits(lua_State *L, int arg) {
 
 /* Says which limit ended the call, if one did; else false. */
 static bool limit_text(const limits *was, int status, int64_t instructions, int64_t bytes, ph_err *err) {
-  if (was->stopped)
+  if (was->stopped) {
     ph_err_set(err, PH_E_INTERRUPTED, "interrupted");
-  else if (was->refused > REFUSALS || (status == LUA_ERRMEM && was->refused > 0 && !was->spent))
+  } else if (was->refused > REFUSALS || (status == LUA_ERRMEM && was->refused > 0 && !was->spent)) {
     ph_err_set(err, PH_E_LIMIT, "%s: more than %lld MiB of memory", was->where, (long long)(bytes >> 20));
-  else if (was->late)
+  } else if (was->late) {
     ph_err_set(err, PH_E_LIMIT, "%s: more than %d seconds of work", was->where, MOST_SECONDS);
-  else if (was->spent)
+  } else if (was->spent) {
     ph_err_set(err, PH_E_LIMIT, "%s: more than %lld instructions (an endless loop?)", was->where,
                (long long)instructions);
-  else
+  } else {
     return false;
+  }
   return true;
 }
 
@@ -195,15 +205,18 @@ static int note_place(lua_State *L) {
  * code, place; a raised table (a fault) is handed on as it is. */
 static int call_limited(lua_State *L, int nargs, int base, limits want, const char *what) {
   limits outer = now;
-  int64_t instructions = want.left, bytes = (int64_t)(want.most - lua_bytes);
+  int64_t instructions = want.left;
+  int64_t bytes = (int64_t)(want.most - lua_bytes);
   lua_Hook hook = lua_gethook(L);
-  int mask = lua_gethookmask(L), stride = lua_gethookcount(L);
+  int mask = lua_gethookmask(L);
+  int stride = lua_gethookcount(L);
   snprintf(want.where, sizeof want.where, "%s", what);
   now = want;
   lua_most = want.most;
   lua_sethook(L, on_count, LUA_MASKCOUNT, STRIDE);
-  if (!outer.active)
+  if (!outer.active) {
     watch(true);
+  }
   int handler = lua_gettop(L) - nargs;
   lua_pushcfunction(L, note_place);
   lua_insert(L, handler);
@@ -215,21 +228,24 @@ static int call_limited(lua_State *L, int nargs, int base, limits want, const ch
   now.spent = now.spent || (outer.active && now.left <= 0);
   now.stopped = now.stopped || (outer.active && was.stopped);
   lua_most = outer.active ? outer.most : SIZE_MAX;
-  if (!outer.active)
+  if (!outer.active) {
     watch(false);
+  }
   lua_sethook(L, hook, mask, stride);
   ph_err err;
   if (limit_text(&was, status, instructions, bytes, &err)) {
     lua_settop(L, base);
     return ph_soft(L, &err);
   }
-  if (status == LUA_OK)
+  if (status == LUA_OK) {
     return lua_gettop(L) - base;
+  }
   lua_pushnil(L);
   lua_insert(L, -2);
-  if (lua_type(L, -1) != LUA_TSTRING && lua_type(L, -1) != LUA_TTABLE)
+  if (lua_type(L, -1) != LUA_TSTRING && lua_type(L, -1) != LUA_TTABLE) {
     lua_pushfstring(L, "error() was called with a %s value instead of a message", luaL_typename(L, -1)),
         lua_remove(L, -2);
+  }
   lua_pushstring(L, status == LUA_ERRMEM ? "PH_E_NOMEM" : "PH_E_ARG");
   lua_pushstring(L, was.raised[0] ? was.raised : what);
   return 4;
@@ -241,11 +257,13 @@ static const char *plain_name(const char *chunk) { return *chunk == '@' || *chun
 static int load_chunk(lua_State *L) {
   size_t n;
   const char *text = lua_tolstring(L, 1, &n);
-  if (luaL_loadbufferx(L, text, n, lua_tostring(L, 2), "t"))
+  if (luaL_loadbufferx(L, text, n, lua_tostring(L, 2), "t")) {
     return lua_error(L);
+  }
   lua_pushvalue(L, 3);
-  if (!lua_setupvalue(L, -2, 1))
+  if (!lua_setupvalue(L, -2, 1)) {
     lua_pop(L, 1);
+  }
   lua_call(L, 0, LUA_MULTRET);
   return lua_gettop(L) - 3;
 }
@@ -253,7 +271,8 @@ static int load_chunk(lua_State *L) {
 /* native.spec_load(text, chunkname, env, { instructions, bytes }) *soft* -> what the chunk returns. */
 static int l_spec_load(lua_State *L) {
   size_t n;
-  const char *text = luaL_checklstring(L, 1, &n), *chunk = luaL_checkstring(L, 2);
+  const char *text = luaL_checklstring(L, 1, &n);
+  const char *chunk = luaL_checkstring(L, 2);
   luaL_checktype(L, 3, LUA_TTABLE);
   lua_settop(L, 4);
   if (n > 0 && text[0] == LUA_SIGNATURE[0]) {
@@ -263,8 +282,9 @@ static int l_spec_load(lua_State *L) {
   }
   limits want = check_limits(L, 4);
   lua_pushcfunction(L, load_chunk);
-  for (int i = 1; i <= 3; i++)
+  for (int i = 1; i <= 3; i++) {
     lua_pushvalue(L, i);
+  }
   return call_limited(L, 3, 4, want, plain_name(chunk));
 }
 

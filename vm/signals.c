@@ -17,7 +17,9 @@
 
 static lua_State *state;
 static void (*stop_now)(int code);
-static volatile sig_atomic_t break_lua, count, redraw;
+static volatile sig_atomic_t break_lua;
+static volatile sig_atomic_t count;
+static volatile sig_atomic_t redraw;
 static volatile int64_t first_ms; /* when the flag was set that nobody has seen yet */
 
 enum { TOGETHER_MS = 150 };
@@ -41,13 +43,16 @@ static void on_interrupt(int sig) {
   int saved = errno;
   int64_t now = now_ms();
   count++;
-  if (sig == SIGINT && ph_interrupt_get() && now - first_ms > TOGETHER_MS)
+  if (sig == SIGINT && ph_interrupt_get() && now - first_ms > TOGETHER_MS) {
     stop_now(130);
-  if (!ph_interrupt_get())
+  }
+  if (!ph_interrupt_get()) {
     first_ms = now;
+  }
   ph_interrupt_set(1);
-  if (break_lua && sig == SIGINT && !ph_limit_active())
+  if (break_lua && sig == SIGINT && !ph_limit_active()) {
     lua_sethook(state, raise_interrupted, LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE | LUA_MASKCOUNT, 1);
+  }
   errno = saved;
 }
 
@@ -58,8 +63,9 @@ static void say(const char *text) {
 
 static void on_alarm(int sig) {
   (void)sig;
-  if (!ph_limit_stuck())
+  if (!ph_limit_stuck()) {
     return;
+  }
   say("phrun: ");
   say(ph_limit_where());
   say(": stuck in one library call (an endless pattern or finalizer?)\n");
@@ -86,8 +92,9 @@ void ph_signals_start(lua_State *L, void (*stop)(int code)) {
   stop_now = stop;
   handle(SIGINT, on_interrupt, 0);
   handle(SIGTERM, on_interrupt, 0);
-  if (signal(SIGHUP, SIG_IGN) != SIG_IGN) /* nohup: stay alive */
+  if (signal(SIGHUP, SIG_IGN) != SIG_IGN) { /* nohup: stay alive */
     handle(SIGHUP, on_interrupt, 0);
+  }
   handle(SIGPIPE, SIG_IGN, 0);
   handle(SIGXFSZ, SIG_IGN, 0); /* ulimit -f: the write fails, as on a full disk */
   handle(SIGALRM, on_alarm, SA_RESTART);
@@ -97,8 +104,9 @@ void ph_signals_start(lua_State *L, void (*stop)(int code)) {
 
 void ph_signals_break_lua(bool on) {
   break_lua = on;
-  if (!on && lua_gethook(state) == raise_interrupted)
+  if (!on && lua_gethook(state) == raise_interrupted) {
     lua_sethook(state, NULL, 0, 0);
+  }
 }
 
 int ph_signals_count(void) { return count; }

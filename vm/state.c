@@ -54,19 +54,22 @@ static bool has_modules(const char *dir) {
 }
 
 char *ph_state_lua_dir(const char *exe, char *buf, size_t size) {
-  char dir[PATH_MAX], path[PATH_MAX + 64];
+  char dir[PATH_MAX];
+  char path[PATH_MAX + 64];
   snprintf(dir, sizeof dir, "%s", exe);
   char *slash = strrchr(dir, '/');
-  if (slash)
+  if (slash) {
     *slash = 0;
+  }
   snprintf(path, sizeof path, "%s/CMakeCache.txt", dir);
   bool in_build = access(path, R_OK) == 0;
   snprintf(path, sizeof path, "%s/../share/phrun/lua", dir);
-  if (in_build)
+  if (in_build) {
     snprintf(buf, size, "%s/lua", PHRUN_SOURCE_DIR);
-  else if (has_modules(path))
+  } else if (has_modules(path)) {
     snprintf(buf, size, "%s", path);
-  else
+  } else {
     snprintf(buf, size, "%s/lua", PHRUN_INSTALL_DIR);
+  }
   return buf;
 }

@@ -67,15 +67,18 @@ static bool is_done(ph_pool *p) { return atomic_load_explicit(&p->done, memory_o
 
 /* Waits for a condition, first spinning, then asleep. Who makes it true calls `wake` afterwards. */
 static void wait_for(ph_pool *p, bool (*cond)(ph_pool *), pthread_cond_t *signal) {
-  for (int64_t until = p->spin ? now_ns() + SPIN_NS : 0; p->spin && now_ns() < until;)
+  for (int64_t until = p->spin ? now_ns() + SPIN_NS : 0; p->spin && now_ns() < until;) {
     for (int k = 0; k < SPIN_BATCH; k++) {
-      if (cond(p))
+      if (cond(p)) {
         return;
+      }
       pause_cpu();
     }
+  }
   pthread_mutex_lock(&p->mutex);
-  while (!cond(p))
+  while (!cond(p)) {
     pthread_cond_wait(signal, &p->mutex);
+  }
   pthread_mutex_unlock(&p->mutex);
 }
 
@@ -89,17 +92,20 @@ static void wake(ph_pool *p, pthread_cond_t *cond) {
 /* Acquire: what the caller stored before it dealt the round is visible to whoever takes a task of it. */
 static bool take(ph_pool *p, int *task) {
   uint64_t deal = atomic_load_explicit(&p->deal, memory_order_relaxed);
-  while ((uint32_t)deal != 0)
+  while ((uint32_t)deal != 0) {
     if (atomic_compare_exchange_weak_explicit(&p->deal, &deal, deal - 1, memory_order_acquire, memory_order_relaxed)) {
       *task = p->n - (int)(uint32_t)deal;
       return true;
     }
+  }
   return false;
 }
 
 /* Takes tasks until none is left; true if the last one to be done was among them. */
 static bool help(ph_pool *p, int index) {
-  int task, n = 0, all = 0;
+  int task;
+  int n = 0;
+  int all = 0;
   for (; take(p, &task); n++) {
     all = p->n;
     p->fn(p->ctx, task, index);
@@ -112,10 +118,12 @@ static void *work(void *arg) {
   ph_pool *p = w->pool;
   for (;;) {
     wait_for(p, has_work, &p->begin);
-    if (atomic_load(&p->stop))
+    if (atomic_load(&p->stop)) {
       return NULL;
-    if (help(p, w->index))
+    }
+    if (help(p, w->index)) {
       wake(p, &p->end);
+    }
   }
 }
 
@@ -123,8 +131,9 @@ void ph_pool_run(ph_pool *p, int n, ph_pool_fn *fn, void *ctx) {
   assert(!p->running);
   p->running = true;
   if (p->started == 0 || n <= 1) {
-    for (int task = 0; task < n; task++)
+    for (int task = 0; task < n; task++) {
       fn(ctx, task, 0);
+    }
   } else {
     p->fn = fn;
     p->ctx = ctx;
@@ -133,15 +142,17 @@ void ph_pool_run(ph_pool *p, int n, ph_pool_fn *fn, void *ctx) {
     uint64_t round = (atomic_load_explicit(&p->deal, memory_order_relaxed) >> 32) + 1;
     atomic_store_explicit(&p->deal, round << 32 | (uint32_t)n, memory_order_release);
     wake(p, &p->begin);
-    if (!help(p, 0))
+    if (!help(p, 0)) {
       wait_for(p, is_done, &p->end);
+    }
   }
   p->running = false;
 }
 
 /* Signals are for the thread that runs the program: a worker must not be the one that is interrupted. */
 static int start_thread(worker *w) {
-  sigset_t all, before;
+  sigset_t all;
+  sigset_t before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   int rc = pthread_create(&w->thread, NULL, work, w);
@@ -155,10 +166,12 @@ static int processors(void) {
 }
 
 ph_status ph_pool_new(ph_pool **out, int threads, ph_err *err) {
-  if (threads < 1)
+  if (threads < 1) {
     return ph_err_set(err, PH_E_ARG, "threads: %d, at least 1 is needed", threads);
-  if (threads > MAX_THREADS)
+  }
+  if (threads > MAX_THREADS) {
     return ph_err_set(err, PH_E_LIMIT, "threads: %d, at most %d are allowed", threads, MAX_THREADS);
+  }
   ph_pool *p = ph_mem_new(1, sizeof *p);
   worker *workers = p ? ph_mem_new((size_t)threads, sizeof *workers) : NULL;
   if (!workers) {
@@ -184,13 +197,15 @@ ph_status ph_pool_new(ph_pool **out, int threads, ph_err *err) {
 }
 
 void ph_pool_free(ph_pool *p) {
-  if (!p)
+  if (!p) {
     return;
+  }
   assert(!p->running);
   atomic_store(&p->stop, true);
   wake(p, &p->begin);
-  for (int i = 0; i < p->started; i++)
+  for (int i = 0; i < p->started; i++) {
     pthread_join(p->workers[i].thread, NULL);
+  }
   pthread_cond_destroy(&p->end);
   pthread_cond_destroy(&p->begin);
   pthread_mutex_destroy(&p->mutex);

@@ -29,28 +29,33 @@ const char *ph_status_text(ph_status code) {
 
 /* Control characters come from foreign file names and file contents; a message stays one harmless line. */
 static void one_line(char *text) {
-  for (; *text; text++)
-    if ((unsigned char)*text < 0x20 || *text == 0x7f)
+  for (; *text; text++) {
+    if ((unsigned char)*text < 0x20 || *text == 0x7f) {
       *text = ' ';
+    }
+  }
 }
 
 /* A cut text ends in "..." so that a reader sees that there was more. */
 static void finish(char *text, int wanted) {
-  if (wanted >= PH_ERR_TEXT)
+  if (wanted >= PH_ERR_TEXT) {
     memcpy(text + PH_ERR_TEXT - 4, "...", 4);
+  }
   one_line(text);
 }
 
 ph_status ph_err_set(ph_err *err, ph_status code, const char *fmt, ...) {
-  if (!err)
+  if (!err) {
     return code;
+  }
   char text[PH_ERR_TEXT]; /* an argument may be err->text itself */
   va_list ap;
   va_start(ap, fmt);
   int wanted = vsnprintf(text, sizeof text, fmt, ap);
   va_end(ap);
-  if (wanted < 0)
+  if (wanted < 0) {
     text[0] = '\0';
+  }
   finish(text, wanted);
   err->code = code;
   memcpy(err->text, text, sizeof text);
@@ -58,15 +63,17 @@ ph_status ph_err_set(ph_err *err, ph_status code, const char *fmt, ...) {
 }
 
 ph_status ph_err_prefix(ph_err *err, ph_status code, const char *fmt, ...) {
-  if (!err)
+  if (!err) {
     return code;
+  }
   char text[PH_ERR_TEXT];
   va_list ap;
   va_start(ap, fmt);
   int used = vsnprintf(text, sizeof text, fmt, ap);
   va_end(ap);
-  if (used >= 0 && used < PH_ERR_TEXT)
+  if (used >= 0 && used < PH_ERR_TEXT) {
     used += snprintf(text + used, sizeof text - (size_t)used, ": %s", err->text);
+  }
   finish(text, used);
   memcpy(err->text, text, sizeof text);
   return err->code;

@@ -20,46 +20,57 @@ size_t ph_dtype_size(ph_dtype dtype) { return kinds[dtype].size; }
 const char *ph_dtype_name(ph_dtype dtype) { return kinds[dtype].name; }
 
 bool ph_dtype_find(const char *name, ph_dtype *out) {
-  for (int k = 0; k < NKINDS; k++)
+  for (int k = 0; k < NKINDS; k++) {
     if (!strcmp(name, kinds[k].name)) {
       *out = (ph_dtype)k;
       return true;
     }
+  }
   return false;
 }
 
 /* Bytes of the elements; false when they do not fit. An empty dimension makes any shape fit, wherever it stands. */
 static bool bytes_of(ph_dtype dtype, int rank, const int64_t *dim, int64_t *bytes) {
   *bytes = 0;
-  for (int k = 0; k < rank; k++)
-    if (dim[k] == 0)
+  for (int k = 0; k < rank; k++) {
+    if (dim[k] == 0) {
       return true;
+    }
+  }
   int64_t n = (int64_t)ph_dtype_size(dtype);
-  for (int k = 0; k < rank; k++)
-    if (__builtin_mul_overflow(n, dim[k], &n))
+  for (int k = 0; k < rank; k++) {
+    if (__builtin_mul_overflow(n, dim[k], &n)) {
       return false;
+    }
+  }
   *bytes = n;
   return true;
 }
 
 static ph_status check_shape(ph_dtype dtype, int rank, const int64_t *dim, ph_err *err) {
-  if ((unsigned)dtype >= NKINDS)
+  if ((unsigned)dtype >= NKINDS) {
     return ph_err_set(err, PH_E_ARG, "tensor: no element type %d", (int)dtype);
-  if (rank < 0 || rank > PH_RANK_MAX)
+  }
+  if (rank < 0 || rank > PH_RANK_MAX) {
     return ph_err_set(err, PH_E_ARG, "tensor: rank %d, allowed are 0 to %d", rank, PH_RANK_MAX);
-  for (int k = 0; k < rank; k++)
-    if (dim[k] < 0)
+  }
+  for (int k = 0; k < rank; k++) {
+    if (dim[k] < 0) {
       return ph_err_set(err, PH_E_ARG, "tensor: dimension %d is %" PRId64 ", negative", k + 1, dim[k]);
+    }
+  }
   return PH_OK;
 }
 
 ph_status ph_tensor_new(ph_tensor **out, ph_dtype dtype, int rank, const int64_t *dim, ph_err *err) {
   ph_status st = check_shape(dtype, rank, dim, err);
-  if (st)
+  if (st) {
     return st;
+  }
   int64_t bytes;
-  if (!bytes_of(dtype, rank, dim, &bytes))
+  if (!bytes_of(dtype, rank, dim, &bytes)) {
     return ph_err_set(err, PH_E_LIMIT, "tensor: too many elements");
+  }
   ph_tensor *t = ph_mem_new(1, sizeof *t);
   void *data = t ? ph_mem_new((size_t)bytes, 1) : NULL;
   if (!data) {
@@ -69,23 +80,26 @@ ph_status ph_tensor_new(ph_tensor **out, ph_dtype dtype, int rank, const int64_t
   t->dtype = dtype;
   t->rank = rank;
   t->data = data;
-  for (int k = 0; k < PH_RANK_MAX; k++)
+  for (int k = 0; k < PH_RANK_MAX; k++) {
     t->dim[k] = k < rank ? dim[k] : 1;
+  }
   *out = t;
   return PH_OK;
 }
 
 void ph_tensor_free(ph_tensor *t) {
-  if (!t)
+  if (!t) {
     return;
+  }
   ph_mem_free(t->data);
   ph_mem_free(t);
 }
 
 ph_status ph_tensor_copy(ph_tensor **out, const ph_tensor *t, ph_err *err) {
   ph_status st = ph_tensor_new(out, t->dtype, t->rank, t->dim, err);
-  if (st == PH_OK)
+  if (st == PH_OK) {
     memcpy((*out)->data, t->data, ph_tensor_bytes(t));
+  }
   return st;
 }
 
@@ -107,12 +121,15 @@ static void int_range(ph_dtype dtype, double *lowest, double *above) {
 }
 
 static int64_t clamp_int(ph_dtype dtype, double value) {
-  double lowest, above;
+  double lowest;
+  double above;
   int_range(dtype, &lowest, &above);
-  if (!(value > lowest - 1)) /* NaN too */
+  if (!(value > lowest - 1)) { /* NaN too */
     return value == value ? (int64_t)lowest : 0;
-  if (value >= above)
+  }
+  if (value >= above) {
     return dtype == PH_U8 ? UINT8_MAX : dtype == PH_I32 ? INT32_MAX : INT64_MAX;
+  }
   return (int64_t)(value < lowest ? lowest : value);
 }
 
@@ -142,25 +159,29 @@ void ph_tensor_set(ph_tensor *t, int64_t i, double value) {
 
 /* First element that an integer type cannot hold, or -1. */
 static int64_t first_misfit(const ph_tensor *t, ph_dtype dtype) {
-  double lowest, above;
+  double lowest;
+  double above;
   int_range(dtype, &lowest, &above);
   int64_t n = ph_tensor_count(t);
   for (int64_t i = 0; i < n; i++) {
     double value = ph_tensor_get(t, i);
     bool whole_range = dtype == PH_I64 && !is_float(t->dtype);
-    if (!whole_range && !((value > lowest - 1 || value == lowest) && value < above))
+    if (!whole_range && !((value > lowest - 1 || value == lowest) && value < above)) {
       return i;
+    }
   }
   return -1;
 }
 
 ph_status ph_tensor_cast(ph_tensor **out, const ph_tensor *t, ph_dtype dtype, ph_err *err) {
-  if (dtype == t->dtype)
+  if (dtype == t->dtype) {
     return ph_tensor_copy(out, t, err);
+  }
   ph_tensor *c = NULL;
   ph_status st = ph_tensor_new(&c, dtype, t->rank, t->dim, err);
-  if (st)
+  if (st) {
     return st;
+  }
   int64_t bad = is_float(dtype) ? -1 : first_misfit(t, dtype);
   if (bad >= 0) {
     st = ph_err_set(err, PH_E_LIMIT, "cast: element %" PRId64 " is %.17g, which %s cannot hold", bad + 1,
@@ -170,11 +191,13 @@ ph_status ph_tensor_cast(ph_tensor **out, const ph_tensor *t, ph_dtype dtype, ph
   }
   int64_t n = ph_tensor_count(t);
   bool exact = !is_float(t->dtype) && !is_float(dtype);
-  for (int64_t i = 0; i < n; i++)
-    if (exact)
+  for (int64_t i = 0; i < n; i++) {
+    if (exact) {
       set_int(c, i, get_int(t, i));
-    else
+    } else {
       ph_tensor_set(c, i, ph_tensor_get(t, i));
+    }
+  }
   *out = c;
   return PH_OK;
 }
@@ -182,8 +205,9 @@ ph_status ph_tensor_cast(ph_tensor **out, const ph_tensor *t, ph_dtype dtype, ph
 int64_t ph_tensor_count(const ph_tensor *t) {
   int64_t n = 1;
   for (int k = 0; k < PH_RANK_MAX; k++) {
-    if (t->dim[k] == 0)
+    if (t->dim[k] == 0) {
       return 0;
+    }
     n = n > INT64_MAX / t->dim[k] ? INT64_MAX : n * t->dim[k]; /* only beside a 0 that is still to come */
   }
   return n;
@@ -199,14 +223,18 @@ int64_t ph_tensor_first_nonfinite(const ph_tensor *t) {
   int64_t n = ph_tensor_count(t);
   if (t->dtype == PH_F32) {
     const float *x = t->data;
-    for (int64_t i = 0; i < n; i++)
-      if (!__builtin_isfinite(x[i]))
+    for (int64_t i = 0; i < n; i++) {
+      if (!__builtin_isfinite(x[i])) {
         return i;
+      }
+    }
   } else if (t->dtype == PH_F64) {
     const double *x = t->data;
-    for (int64_t i = 0; i < n; i++)
-      if (!__builtin_isfinite(x[i]))
+    for (int64_t i = 0; i < n; i++) {
+      if (!__builtin_isfinite(x[i])) {
         return i;
+      }
+    }
   }
   return -1;
 }
@@ -214,8 +242,9 @@ int64_t ph_tensor_first_nonfinite(const ph_tensor *t) {
 char *ph_tensor_describe(const ph_tensor *t, char *buf, size_t size) {
   char dims[PH_RANK_MAX * 24] = "";
   size_t used = 0;
-  for (int k = 0; k < t->rank; k++)
+  for (int k = 0; k < t->rank; k++) {
     used += (size_t)snprintf(dims + used, sizeof dims - used, "%s%" PRId64, k ? ", " : "", t->dim[k]);
+  }
   snprintf(buf, size, "%s (%s)", ph_dtype_name(t->dtype), dims);
   return buf;
 }

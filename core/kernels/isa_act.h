@@ -64,10 +64,12 @@ PH_INL vec act_slope(const ph_act f, vec v) {
 PH_INL void act_rows(const ph_act f, int64_t rows, int64_t cols, const real *x, int64_t ldx, real *y, int64_t ldy) {
   for (int64_t r = 0; r < rows; r++, x += ldx, y += ldy) {
     int64_t j = 0;
-    for (; j + PH_LANES <= cols; j += PH_LANES)
+    for (; j + PH_LANES <= cols; j += PH_LANES) {
       st(y + j, act_value(f, ld(x + j)));
-    if (j < cols)
+    }
+    if (j < cols) {
       st_part(y + j, act_value(f, ld_part(x + j, cols - j)), cols - j);
+    }
   }
 }
 
@@ -84,7 +86,8 @@ PH_FUN void k_act(ph_act f, int64_t rows, int64_t cols, const void *x, int64_t l
 
 /* n elements of one row; v is the row of x or y that the derivative is made from. */
 PH_INL void act_bwd_step(const ph_act f, const real *v, const real *gy, real *gx, int acc, int64_t n) {
-  const vec g = ldn(gy, n), s = act_slope(f, ldn(v, n));
+  const vec g = ldn(gy, n);
+  const vec s = act_slope(f, ldn(v, n));
   stn(gx, acc ? vfma(g, s, ldn(gx, n)) : g * s, n);
 }
 
@@ -92,10 +95,12 @@ PH_INL void act_bwd_rows(const ph_act f, int64_t rows, int64_t cols, const real 
                          int64_t ldg, real *gx, int64_t ldgx, int acc) {
   for (int64_t r = 0; r < rows; r++, v += ldv, gy += ldg, gx += ldgx) {
     int64_t j = 0;
-    for (; j + PH_LANES <= cols; j += PH_LANES)
+    for (; j + PH_LANES <= cols; j += PH_LANES) {
       act_bwd_step(f, v + j, gy + j, gx + j, acc, PH_LANES);
-    if (j < cols)
+    }
+    if (j < cols) {
       act_bwd_step(f, v + j, gy + j, gx + j, acc, cols - j);
+    }
   }
 }
 

@@ -45,17 +45,20 @@ PH_INL vec vfma_except(int lane, vec a, vec b, vec c) {
 }
 
 PH_INL void block_pivot(block *a, const int k) {
-  const int part = k / PH_LANES, lane = k % PH_LANES;
+  const int part = k / PH_LANES;
+  const int lane = k % PH_LANES;
   const ivec here = lane_index() == ibc(lane);
   const vec factor = (real)-1 / block_splat(a, k, k);
   vec minus[PH_NBV]; /* - row k / pivot */
   PH_EACH(j, PH_NBV) minus[j] = a->r[k][j] * factor;
   PH_EACH(i, PH_NB) {
-    if (i == k)
+    if (i == k) {
       continue;
+    }
     const vec s = block_splat(a, i, k);
-    PH_EACH(j, PH_NBV)
-    a->r[i][j] = j == part ? vfma_except(lane, s, minus[j], a->r[i][j]) : vfma(s, minus[j], a->r[i][j]);
+    PH_EACH(j, PH_NBV) {
+      a->r[i][j] = j == part ? vfma_except(lane, s, minus[j], a->r[i][j]) : vfma(s, minus[j], a->r[i][j]);
+    }
   }
   PH_EACH(j, PH_NBV) a->r[k][j] = j == part ? vsel(here, bc(-1), -minus[j]) : -minus[j];
   a->factor[part] = vsel(here, factor, a->factor[part]);
@@ -78,7 +81,8 @@ PH_FUN void invert_one(const real *A, int64_t ld_a, real *P) {
 }
 
 PH_FUN void invert_two(const real *A, const real *B, int64_t ld_a, real *P, real *Q) {
-  block a, b;
+  block a;
+  block b;
   block_load(&a, A, ld_a);
   block_load(&b, B, ld_a);
   PH_EACH_PIVOT(k, PH_NB) {
@@ -92,10 +96,11 @@ PH_FUN void invert_two(const real *A, const real *B, int64_t ld_a, real *P, real
 /* Diagonal block b of one or two matrices with rows ld_a apart: P (16, 16) = its inverse. */
 PH_INL void invert_blocks(int count, int64_t ld_a, real *const a[2], int64_t b, real *const P[2]) {
   const int64_t at = b * ld_a + b;
-  if (count == 2)
+  if (count == 2) {
     invert_two(a[0] + at, a[1] + at, ld_a, P[0], P[1]);
-  else
+  } else {
     invert_one(a[0] + at, ld_a, P[0]);
+  }
 }
 
 #endif

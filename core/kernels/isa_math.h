@@ -59,7 +59,7 @@ static const real phi_coef[] = {-1.255583856e-4f, 1.889965194e-4f,  1.566881688e
 /* Polynomial with the highest coefficient first (n a constant). */
 PH_INL vec horner(const real *c, const int n, vec x) {
   vec p = bc(c[0]);
-  PH_UNROLL for (int i = 1; i < n; i++) p = vfma(p, x, bc(c[i]));
+  PH_UNROLL for (int i = 1; i < n; i++) { p = vfma(p, x, bc(c[i])); }
   return p;
 }
 
@@ -82,15 +82,18 @@ PH_INL vec vexp(vec y) {
   y = vsel(y > bc(PH_EXP_HI), bc(PH_EXP_HI), y);
   y = vsel(y < bc(PH_EXP_LO), bc(PH_EXP_LO), y);
   const vec p = expm1_reduced(y, &t);
-  const ivec n = vint(t), half = vint_half(t);
+  const ivec n = vint(t);
+  const ivec half = vint_half(t);
   return vmul((p + (real)1) * pow2(half), pow2(n - half));
 }
 
 PH_INL vec vtanh(vec x) {
   const ivec sign = (ivec)x & (ivec)bc((real)-0.0);
-  vec a = vabs(x), t;
+  vec a = vabs(x);
+  vec t;
   a = vsel(a > bc(PH_TANH_MAX), bc(PH_TANH_MAX), a);
-  const vec p = expm1_reduced(a * (real)2, &t), scale = pow2(vint(t));
+  const vec p = expm1_reduced(a * (real)2, &t);
+  const vec scale = pow2(vint(t));
   const vec e = vfma(p, scale, scale - (real)1);
   return (vec)((ivec)(e / (e + (real)2)) | sign);
 }
@@ -102,9 +105,10 @@ PH_INL vec vsigmoid(vec x) {
 
 /* ln(1 + t), 0 <= t <= 1 */
 PH_INL vec vlog1p_unit(vec t) {
-  const vec f = t / (t + (real)2), s = f * f;
+  const vec f = t / (t + (real)2);
+  const vec s = f * f;
   vec q = bc((real)1 / (2 * PH_ATANH_TERMS + 1));
-  PH_UNROLL for (int k = PH_ATANH_TERMS - 1; k > 0; k--) q = vfma(q, s, bc((real)1 / (real)(2 * k + 1)));
+  PH_UNROLL for (int k = PH_ATANH_TERMS - 1; k > 0; k--) { q = vfma(q, s, bc((real)1 / (real)(2 * k + 1))); }
   const vec f2 = f + f;
   return vfma(f2 * s, q, f2);
 }
@@ -119,7 +123,8 @@ PH_INL vec square_error(vec a, vec h) {
 #if PH_FUSED
   return vfma(a, a, -h);
 #else
-  const vec top = (vec)((ivec)a & ~ibc(((ireal)1 << (PH_MANT / 2 + 1)) - 1)), low = a - top;
+  const vec top = (vec)((ivec)a & ~ibc(((ireal)1 << (PH_MANT / 2 + 1)) - 1));
+  const vec low = a - top;
   return ((top * top - h) + (top + top) * low) + low * low;
 #endif
 }
@@ -128,7 +133,8 @@ PH_INL vec square_error(vec a, vec h) {
 PH_INL vec vphi(vec x, vec *bell) {
   vec a = vabs(x);
   a = vsel(a > bc(PH_PHI_MAX), bc(PH_PHI_MAX), a);
-  const vec h = a * a, e = vexp(h * (real)-0.5);
+  const vec h = a * a;
+  const vec e = vexp(h * (real)-0.5);
   *bell = vfma(e * square_error(a, h), bc((real)-0.5), e);
   const vec w = (real)1 / (a + (real)4);
   const vec q = horner(phi_coef, PH_COUNT(phi_coef), (a - (real)4) * w) * w;
@@ -141,13 +147,15 @@ PH_INL double log_double(double s) {
     double d;
     int64_t i;
   } u = {.d = s};
-  if (!(s < INFINITY))
+  if (!(s < INFINITY)) {
     return s;
+  }
   const int64_t e = (u.i - 0x3fe6a09e667f3bcd) >> 52;
   u.i -= e * ((int64_t)1 << 52);
-  const double f = (u.d - 1) / (u.d + 1), q = f * f;
+  const double f = (u.d - 1) / (u.d + 1);
+  const double q = f * f;
   double p = 1.0 / 23;
-  PH_UNROLL for (int k = 10; k > 0; k--) p = dfma(p, q, 1.0 / (2 * k + 1));
+  PH_UNROLL for (int k = 10; k > 0; k--) { p = dfma(p, q, 1.0 / (2 * k + 1)); }
   const double f2 = f + f;
   return dfma((double)e, 6.93147180369123816490e-01, dfma((double)e, 1.90821492927058770002e-10, dfma(f2 * q, p, f2)));
 }

@@ -19,7 +19,8 @@ PH_INL void row_add_squares(wide *s, const real *x, real mean, int64_t n) {
 
 PH_INL void row_normalize(const real *x, real mean, real rs, const real *gamma, const real *beta, real *y, int64_t n) {
   wide v = wide_ld(x, n);
-  const wide g = wide_ld(gamma, n), b = wide_ld(beta, n);
+  const wide g = wide_ld(gamma, n);
+  const wide b = wide_ld(beta, n);
   EACH_PART v.p[i_] = vfma(g.p[i_], (v.p[i_] - mean) * rs, b.p[i_]);
   wide_st(y, v, n);
 }
@@ -27,39 +28,47 @@ PH_INL void row_normalize(const real *x, real mean, real rs, const real *gamma, 
 PH_INL real row_mean(int64_t cols, const real *x) {
   wide s = wide_bc(0);
   int64_t j = 0;
-  for (; j + PH_WIDE <= cols; j += PH_WIDE)
+  for (; j + PH_WIDE <= cols; j += PH_WIDE) {
     row_add(&s, x + j, PH_WIDE);
-  if (j < cols)
+  }
+  if (j < cols) {
     row_add(&s, x + j, cols - j);
+  }
   return wide_sum(s) / (real)cols;
 }
 
 PH_INL real row_variance(int64_t cols, const real *x, real mean) {
   wide s = wide_bc(0);
   int64_t j = 0;
-  for (; j + PH_WIDE <= cols; j += PH_WIDE)
+  for (; j + PH_WIDE <= cols; j += PH_WIDE) {
     row_add_squares(&s, x + j, mean, PH_WIDE);
-  if (j < cols)
+  }
+  if (j < cols) {
     row_add_squares(&s, x + j, mean, cols - j);
+  }
   return wide_sum(s) / (real)cols;
 }
 
 PH_FUN void k_layernorm(int64_t rows, int64_t cols, double eps, const void *x, int64_t ldx, const void *gamma,
                         const void *beta, void *y, int64_t ldy, void *stat) {
-  const real *g = gamma, *b = beta;
+  const real *g = gamma;
+  const real *b = beta;
   real *keep = stat;
-  if (cols < 1)
+  if (cols < 1) {
     return;
+  }
   for (int64_t r = 0; r < rows; r++) {
     const real *xr = (const real *)x + r * ldx;
     real *yr = (real *)y + r * ldy;
     const real mean = row_mean(cols, xr);
     const real rs = (real)1 / (real)__builtin_sqrt(row_variance(cols, xr, mean) + (real)eps);
     int64_t j = 0;
-    for (; j + PH_WIDE <= cols; j += PH_WIDE)
+    for (; j + PH_WIDE <= cols; j += PH_WIDE) {
       row_normalize(xr + j, mean, rs, g + j, b + j, yr + j, PH_WIDE);
-    if (j < cols)
+    }
+    if (j < cols) {
       row_normalize(xr + j, mean, rs, g + j, b + j, yr + j, cols - j);
+    }
     keep[2 * r] = mean;
     keep[2 * r + 1] = rs;
   }
@@ -68,8 +77,12 @@ PH_FUN void k_layernorm(int64_t rows, int64_t cols, double eps, const void *x, i
 /* The means of q and q xh over a row, q = gamma gy; on the way ggamma += gy xh, gbeta += gy. */
 PH_INL void row_bwd_sums(wide s[2], const real *x, real mean, real rs, const real *gamma, const real *gy, real *ggamma,
                          real *gbeta, int64_t n) {
-  const wide v = wide_ld(x, n), g = wide_ld(gamma, n), dy = wide_ld(gy, n);
-  wide xh, gg, gb;
+  const wide v = wide_ld(x, n);
+  const wide g = wide_ld(gamma, n);
+  const wide dy = wide_ld(gy, n);
+  wide xh;
+  wide gg;
+  wide gb;
   EACH_PART {
     const vec q = g.p[i_] * dy.p[i_];
     xh.p[i_] = (v.p[i_] - mean) * rs;
@@ -90,7 +103,9 @@ PH_INL void row_bwd_sums(wide s[2], const real *x, real mean, real rs, const rea
 
 PH_INL void row_bwd_apply(const real *x, real mean, real rs, const real *gamma, const real *gy, real mq, real mqx,
                           real *gx, int acc, int64_t n) {
-  const wide v = wide_ld(x, n), g = wide_ld(gamma, n), dy = wide_ld(gy, n);
+  const wide v = wide_ld(x, n);
+  const wide g = wide_ld(gamma, n);
+  const wide dy = wide_ld(gy, n);
   wide o = acc ? wide_ld(gx, n) : wide_bc(0);
   EACH_PART {
     const vec xh = (v.p[i_] - mean) * rs;
@@ -104,32 +119,41 @@ PH_INL void row_bwd(int64_t cols, const real *x, real mean, real rs, const real 
                     int acc, real *ggamma, real *gbeta) {
   wide s[2] = {wide_bc(0), wide_bc(0)};
   int64_t j = 0;
-  for (; j + PH_WIDE <= cols; j += PH_WIDE)
+  for (; j + PH_WIDE <= cols; j += PH_WIDE) {
     row_bwd_sums(s, x + j, mean, rs, gamma + j, gy + j, ggamma ? ggamma + j : NULL, gbeta ? gbeta + j : NULL, PH_WIDE);
-  if (j < cols)
+  }
+  if (j < cols) {
     row_bwd_sums(s, x + j, mean, rs, gamma + j, gy + j, ggamma ? ggamma + j : NULL, gbeta ? gbeta + j : NULL, cols - j);
-  const real mq = wide_sum(s[0]) / (real)cols, mqx = wide_sum(s[1]) / (real)cols;
-  for (j = 0; j + PH_WIDE <= cols; j += PH_WIDE)
+  }
+  const real mq = wide_sum(s[0]) / (real)cols;
+  const real mqx = wide_sum(s[1]) / (real)cols;
+  for (j = 0; j + PH_WIDE <= cols; j += PH_WIDE) {
     row_bwd_apply(x + j, mean, rs, gamma + j, gy + j, mq, mqx, gx + j, acc, PH_WIDE);
-  if (j < cols)
+  }
+  if (j < cols) {
     row_bwd_apply(x + j, mean, rs, gamma + j, gy + j, mq, mqx, gx + j, acc, cols - j);
+  }
 }
 
 PH_FUN void k_layernorm_bwd(int64_t rows, int64_t cols, const void *x, int64_t ldx, const void *gamma, const void *stat,
                             const void *gy, int64_t ldg, void *gx, int64_t ldgx, int acc_x, void *ggamma, void *gbeta,
                             int acc_p) {
   const real *st2 = stat;
-  if (cols < 1)
+  if (cols < 1) {
     return;
-  for (int64_t j = 0; j < cols && !acc_p; j++) {
-    if (ggamma)
-      ((real *)ggamma)[j] = 0;
-    if (gbeta)
-      ((real *)gbeta)[j] = 0;
   }
-  for (int64_t r = 0; r < rows; r++)
+  for (int64_t j = 0; j < cols && !acc_p; j++) {
+    if (ggamma) {
+      ((real *)ggamma)[j] = 0;
+    }
+    if (gbeta) {
+      ((real *)gbeta)[j] = 0;
+    }
+  }
+  for (int64_t r = 0; r < rows; r++) {
     row_bwd(cols, (const real *)x + r * ldx, st2[2 * r], st2[2 * r + 1], gamma, (const real *)gy + r * ldg,
             (real *)gx + r * ldgx, acc_x, ggamma, gbeta);
+  }
 }
 
 #endif

@@ -14,22 +14,28 @@ PH_FUN void k_axpby(int64_t rows, int64_t cols, double a, const void *x, int64_t
                     int64_t ldy, void *z, int64_t ldz) {
   join_rows(&rows, &cols, ldx != cols || ldz != cols || (y && ldy != cols));
   for (int64_t r = 0; r < rows; r++) {
-    const real *xr = (const real *)x + r * ldx, *yr = y ? (const real *)y + r * ldy : NULL;
+    const real *xr = (const real *)x + r * ldx;
+    const real *yr = y ? (const real *)y + r * ldy : NULL;
     real *zr = (real *)z + r * ldz;
     int64_t j = 0;
-    if (y)
-      for (; j + PH_LANES <= cols; j += PH_LANES)
+    if (y) {
+      for (; j + PH_LANES <= cols; j += PH_LANES) {
         axpby_step((real)a, xr + j, (real)b, yr + j, zr + j, PH_LANES);
-    else
-      for (; j + PH_LANES <= cols; j += PH_LANES)
+      }
+    } else {
+      for (; j + PH_LANES <= cols; j += PH_LANES) {
         axpby_step((real)a, xr + j, 0, NULL, zr + j, PH_LANES);
-    if (j < cols)
+      }
+    }
+    if (j < cols) {
       axpby_step((real)a, xr + j, (real)b, y ? yr + j : NULL, zr + j, cols - j);
+    }
   }
 }
 
 PH_INL void mul_step(const real *x, const real *y, real *z, int acc, int64_t n) {
-  const vec a = ldn(x, n), b = ldn(y, n);
+  const vec a = ldn(x, n);
+  const vec b = ldn(y, n);
   stn(z, acc ? vfma(a, b, ldn(z, n)) : a * b, n);
 }
 
@@ -37,13 +43,16 @@ PH_FUN void k_mul(int64_t rows, int64_t cols, const void *x, int64_t ldx, const 
                   int64_t ldz, int acc) {
   join_rows(&rows, &cols, ldx != cols || ldy != cols || ldz != cols);
   for (int64_t r = 0; r < rows; r++) {
-    const real *xr = (const real *)x + r * ldx, *yr = (const real *)y + r * ldy;
+    const real *xr = (const real *)x + r * ldx;
+    const real *yr = (const real *)y + r * ldy;
     real *zr = (real *)z + r * ldz;
     int64_t j = 0;
-    for (; j + PH_LANES <= cols; j += PH_LANES)
+    for (; j + PH_LANES <= cols; j += PH_LANES) {
       mul_step(xr + j, yr + j, zr + j, acc, PH_LANES);
-    if (j < cols)
+    }
+    if (j < cols) {
       mul_step(xr + j, yr + j, zr + j, acc, cols - j);
+    }
   }
 }
 
@@ -53,10 +62,12 @@ PH_FUN void k_add_row(int64_t rows, int64_t cols, const void *x, int64_t ldx, co
     const real *xr = (const real *)x + r * ldx;
     real *yr = (real *)y + r * ldy;
     int64_t j = 0;
-    for (; j + PH_LANES <= cols; j += PH_LANES)
+    for (; j + PH_LANES <= cols; j += PH_LANES) {
       st(yr + j, ld(xr + j) + ld(vr + j));
-    if (j < cols)
+    }
+    if (j < cols) {
       st_part(yr + j, ld_part(xr + j, cols - j) + ld_part(vr + j, cols - j), cols - j);
+    }
   }
 }
 
@@ -64,8 +75,9 @@ PH_FUN void k_add_row(int64_t rows, int64_t cols, const void *x, int64_t ldx, co
 PH_INL void colsum_panel(const int nv, int64_t n, int64_t rows, const real *x, int64_t ldx, real *out, int acc) {
   vec s[4];
   PH_EACH(i, nv) s[i] = acc ? ldn(out + i * PH_LANES, i < nv - 1 ? PH_LANES : n) : (vec){0};
-  for (int64_t r = 0; r < rows; r++)
+  for (int64_t r = 0; r < rows; r++) {
     PH_EACH(i, nv) s[i] += ldn(x + r * ldx + i * PH_LANES, i < nv - 1 ? PH_LANES : n);
+  }
   PH_EACH(i, nv) stn(out + i * PH_LANES, s[i], i < nv - 1 ? PH_LANES : n);
 }
 
@@ -73,38 +85,47 @@ PH_FUN void k_colsum(int64_t rows, int64_t cols, const void *x, int64_t ldx, voi
   const real *xr = x;
   real *o = out;
   int64_t j = 0;
-  for (; j + 4 * PH_LANES <= cols; j += 4 * PH_LANES)
+  for (; j + 4 * PH_LANES <= cols; j += 4 * PH_LANES) {
     colsum_panel(4, PH_LANES, rows, xr + j, ldx, o + j, acc);
-  for (; j + PH_LANES <= cols; j += PH_LANES)
+  }
+  for (; j + PH_LANES <= cols; j += PH_LANES) {
     colsum_panel(1, PH_LANES, rows, xr + j, ldx, o + j, acc);
-  if (j < cols)
+  }
+  if (j < cols) {
     colsum_panel(1, cols - j, rows, xr + j, ldx, o + j, acc);
+  }
 }
 
 /* n contiguous zeros; n numbers with their signs turned; a tile without gaps. */
 PH_INL void k_zero(int64_t n, real *x) {
   int64_t j = 0;
-  for (; j <= n - PH_LANES; j += PH_LANES)
+  for (; j <= n - PH_LANES; j += PH_LANES) {
     st(x + j, (vec){0});
-  if (j < n)
+  }
+  if (j < n) {
     st_part(x + j, (vec){0}, n - j);
+  }
 }
 
 PH_INL void k_negate(int64_t n, real *x) {
   int64_t j = 0;
-  for (; j <= n - PH_LANES; j += PH_LANES)
+  for (; j <= n - PH_LANES; j += PH_LANES) {
     st(x + j, -ld(x + j));
-  if (j < n)
+  }
+  if (j < n) {
     st_part(x + j, -ld_part(x + j, n - j), n - j);
+  }
 }
 
 PH_INL void k_copy(int64_t rows, int64_t cols, const real *x, int64_t ldx, real *to) {
   for (int64_t r = 0; r < rows; r++, x += ldx, to += cols) {
     int64_t j = 0;
-    for (; j <= cols - PH_LANES; j += PH_LANES)
+    for (; j <= cols - PH_LANES; j += PH_LANES) {
       st(to + j, ld(x + j));
-    if (j < cols)
+    }
+    if (j < cols) {
       st_part(to + j, ld_part(x + j, cols - j), cols - j);
+    }
   }
 }
 
@@ -140,20 +161,23 @@ PH_INL void transpose_block(int64_t m, int64_t n, const real *A, int64_t lda, re
   vec r[PH_LANES];
   PH_EACH(i, PH_LANES) r[i] = i < m ? ldn(A + i * lda, n) : (vec){0};
   transpose_square(r);
-  PH_EACH(i, PH_LANES) if (i < n) stn(B + i * ldb, r[i], m);
+  PH_EACH(i, PH_LANES) if (i < n) { stn(B + i * ldb, r[i], m); }
 }
 
 PH_FUN void k_transpose(int64_t m, int64_t n, const void *A, int64_t lda, void *B, int64_t ldb) {
-  for (int64_t i = 0; i < m; i += PH_LANES)
+  for (int64_t i = 0; i < m; i += PH_LANES) {
     for (int64_t j = 0; j < n; j += PH_LANES) {
       const real *a = (const real *)A + i * lda + j;
       real *b = (real *)B + j * ldb + i;
-      const int64_t mi = m - i, nj = n - j;
-      if (mi >= PH_LANES && nj >= PH_LANES)
+      const int64_t mi = m - i;
+      const int64_t nj = n - j;
+      if (mi >= PH_LANES && nj >= PH_LANES) {
         transpose_block(PH_LANES, PH_LANES, a, lda, b, ldb);
-      else
+      } else {
         transpose_block(mi < PH_LANES ? mi : PH_LANES, nj < PH_LANES ? nj : PH_LANES, a, lda, b, ldb);
+      }
     }
+  }
 }
 
 PH_FUN void k_skew(int64_t count, int64_t d, const void *A, int64_t stepa, void *S, int64_t steps) {

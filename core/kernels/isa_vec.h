@@ -149,8 +149,9 @@ PH_INL vec ld_part(const real *p, int64_t n) {
   return (vec)_mm256_maskload_ps(p, (__m256i)lanes_below(n));
 #else
   vec v = {0};
-  for (int i = 0; i < n; i++)
+  for (int i = 0; i < n; i++) {
     v[i] = p[i];
+  }
   return v;
 #endif
 }
@@ -165,24 +166,27 @@ PH_INL void st_part(real *p, vec v, int64_t n) {
 #elif PH_VB == 32
   _mm256_maskstore_ps(p, (__m256i)lanes_below(n), (__m256)v);
 #else
-  for (int i = 0; i < n; i++)
+  for (int i = 0; i < n; i++) {
     p[i] = v[i];
+  }
 #endif
 }
 
 /* n elements where n is PH_LANES (a constant: a plain access) or fewer. */
 PH_INL vec ldn(const real *p, int64_t n) { return n == PH_LANES ? ld(p) : ld_part(p, n); }
 PH_INL void stn(real *p, vec v, int64_t n) {
-  if (n == PH_LANES)
+  if (n == PH_LANES) {
     st(p, v);
-  else
+  } else {
     st_part(p, v, n);
+  }
 }
 
 /* Rows without gaps are one long row. */
 PH_INL void join_rows(int64_t *rows, int64_t *cols, int gaps) {
-  if (gaps || *rows < 2)
+  if (gaps || *rows < 2) {
     return;
+  }
   *cols *= *rows;
   *rows = 1;
 }

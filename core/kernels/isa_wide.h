@@ -39,8 +39,9 @@ PH_INL void wide_st(real *p, wide w, int64_t n) { EACH_PART stn(p + i_ * PH_LANE
 
 /* Lanes >= n become 0. */
 PH_INL wide wide_keep(wide w, int64_t n) {
-  if (n == PH_WIDE)
+  if (n == PH_WIDE) {
     return w;
+  }
   EACH_PART w.p[i_] = (vec)((ivec)w.p[i_] & lanes_below(part_len(i_, n)));
   return w;
 }
@@ -84,18 +85,21 @@ PH_INL real wide_sum(wide w) {
 PH_INL double sum_squares(int64_t n, const real *x, double scale) {
   double s[32] = {0};
   int64_t j = 0;
-  for (; j + 32 <= n; j += 32)
+  for (; j + 32 <= n; j += 32) {
     PH_EACH(i, 32) {
       const double v = (double)x[j + i] * scale;
       s[i] = dfma(v, v, s[i]);
     }
+  }
   for (int i = 0; j < n; i++, j++) {
     const double v = (double)x[j] * scale;
     s[i] = dfma(v, v, s[i]);
   }
-  for (int h = 16; h > 0; h /= 2)
-    for (int i = 0; i < h; i++)
+  for (int h = 16; h > 0; h /= 2) {
+    for (int i = 0; i < h; i++) {
       s[i] += s[i + h];
+    }
+  }
   return s[0];
 }
 

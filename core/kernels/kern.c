@@ -47,27 +47,32 @@ const ph_kern *ph_kern_find(ph_dtype dtype, const char *name) {
   assert(dtype == PH_F32 || dtype == PH_F64);
   for (int i = 0; i < TABLES; i++) {
     const ph_kern *t = tables[i].table[dtype];
-    if (strcmp(t->name, name) == 0)
+    if (strcmp(t->name, name) == 0) {
       return tables[i].runs() ? t : NULL;
+    }
   }
   return NULL;
 }
 
 static int best(void) {
   int i = 0;
-  while (!tables[i].runs())
+  while (!tables[i].runs()) {
     i++;
+  }
   return i;
 }
 
 /* A name that is unknown here gets one line on stderr and the best table: the choice is also part of every record. */
 static int choose(void) {
   const char *want = getenv("PHRUN_KERNELS");
-  if (!want || !*want)
+  if (!want || !*want) {
     return best();
-  for (int i = 0; i < TABLES; i++)
-    if (strcmp(tables[i].table[0]->name, want) == 0 && tables[i].runs())
+  }
+  for (int i = 0; i < TABLES; i++) {
+    if (strcmp(tables[i].table[0]->name, want) == 0 && tables[i].runs()) {
       return i;
+    }
+  }
   fprintf(stderr, "phrun: PHRUN_KERNELS=%s: this build or this CPU has no such kernels, using %s\n", want,
           tables[best()].table[0]->name);
   return best();
@@ -99,8 +104,9 @@ double ph_kern_peak(ph_dtype dtype, double seconds) {
   double rate = 0;
   do {
     const double t = now();
-    for (int i = 0; i < REPEAT; i++)
+    for (int i = 0; i < REPEAT; i++) {
       k->gemm(M, N, K, zero[0], K, 1, zero[1], N, NULL, 0, NULL, zero[2], N);
+    }
     const double r = 2e-9 * M * N * K * REPEAT / (now() - t);
     rate = r > rate ? r : rate;
   } while (now() - start < seconds);

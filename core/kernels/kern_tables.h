@@ -4,9 +4,13 @@
 
 #include "kernels/kern.h"
 
-extern const ph_kern ph_kern_portable_f32, ph_kern_portable_f64;
-extern const ph_kern ph_kern_avx2_f32, ph_kern_avx2_f64;
-extern const ph_kern ph_kern_avx512_f32, ph_kern_avx512_f64;
-extern const ph_kern ph_kern_neon_f32, ph_kern_neon_f64;
+extern const ph_kern ph_kern_portable_f32;
+extern const ph_kern ph_kern_portable_f64;
+extern const ph_kern ph_kern_avx2_f32;
+extern const ph_kern ph_kern_avx2_f64;
+extern const ph_kern ph_kern_avx512_f32;
+extern const ph_kern ph_kern_avx512_f64;
+extern const ph_kern ph_kern_neon_f32;
+extern const ph_kern ph_kern_neon_f64;
 
 #endif

@@ -40,12 +40,24 @@ static inline void panel(int64_t d, int64_t k, vd *K, vd *x, vd *inv) {
 
 /* The trailing rows below pivot block k, two at a time: K_ij -= sum of four products. */
 static inline void trail(int64_t d, int64_t k, vd *K) {
-  const vd *u0 = K + k * d, *u1 = u0 + d, *u2 = u1 + d, *u3 = u2 + d;
+  const vd *u0 = K + k * d;
+  const vd *u1 = u0 + d;
+  const vd *u2 = u1 + d;
+  const vd *u3 = u2 + d;
   for (int64_t i = k + 4; i < d; i += 2) {
-    vd *a = K + i * d, *b = a + d;
-    vd a0 = a[k], a1 = a[k + 1], a2 = a[k + 2], a3 = a[k + 3], b0 = b[k], b1 = b[k + 1], b2 = b[k + 2], b3 = b[k + 3];
+    vd *a = K + i * d;
+    vd *b = a + d;
+    vd a0 = a[k];
+    vd a1 = a[k + 1];
+    vd a2 = a[k + 2];
+    vd a3 = a[k + 3];
+    vd b0 = b[k];
+    vd b1 = b[k + 1];
+    vd b2 = b[k + 2];
+    vd b3 = b[k + 3];
     for (int64_t j = k + 4; j < d; j++) {
-      vd s = a[j], t = b[j];
+      vd s = a[j];
+      vd t = b[j];
       s -= a0 * u0[j];
       t -= b0 * u0[j];
       s -= a1 * u1[j];
@@ -64,7 +76,8 @@ enum { WIDEST = 64 };
 
 /* x <- 2 K^{-1} x - x; K is destroyed. */
 static inline void reflect(int64_t d, vd *K, vd *x) {
-  vd inv[WIDEST], old[WIDEST];
+  vd inv[WIDEST];
+  vd old[WIDEST];
   for (int64_t i = 0; i < d; i++) {
     old[i] = x[i];
   }
@@ -125,7 +138,8 @@ static inline void gram_tile(int64_t d, const vd *L, int64_t i, int64_t j, vd *R
 
 static void gram(int64_t d, const double *L, double *R_, double trace[8], double square[8]) {
   vd *R = (vd *)R_;
-  vd t = {0}, s = {0};
+  vd t = {0};
+  vd s = {0};
   for (int64_t i = 0; i < d; i += 4) {
     for (int64_t j = 0; j <= i; j += 4) {
       gram_tile(d, (const vd *)L, i, j, R);
@@ -145,7 +159,8 @@ static void gram(int64_t d, const double *L, double *R_, double trace[8], double
 
 static void damp(int64_t d, const double *R_, const double half_[8], double *K_, double *x) {
   const vd *R = (const vd *)R_;
-  vd *K = (vd *)K_, half;
+  vd *K = (vd *)K_;
+  vd half;
   __builtin_memcpy(&half, half_, sizeof half);
   for (int64_t i = 0; i < d * d; i++) {
     K[i] = half * R[i];
@@ -157,7 +172,8 @@ static void damp(int64_t d, const double *R_, const double half_[8], double *K_,
 }
 
 static void port(int64_t d, const double *B_, const double *u_, double *y_) {
-  const vd *B = (const vd *)B_, *u = (const vd *)u_;
+  const vd *B = (const vd *)B_;
+  const vd *u = (const vd *)u_;
   vd *y = (vd *)y_;
   for (int64_t i = 0; i < d; i++) {
     vd s = {0};
@@ -176,12 +192,13 @@ static void add(int64_t d, const double *y, double *x) {
 
 static void norm(int64_t d, const double *x_, double out[8]) {
   const vd *x = (const vd *)x_;
-  vd most = {0}, sum = {0};
+  vd most = {0};
+  vd sum = {0};
   for (int64_t i = 0; i < d; i++) {
     most = larger(most, magnitude(x[i]));
   }
-  vd least = {0x1p-1022, 0x1p-1022, 0x1p-1022, 0x1p-1022, 0x1p-1022, 0x1p-1022, 0x1p-1022, 0x1p-1022},
-     scale = larger(most, least);
+  vd least = {0x1p-1022, 0x1p-1022, 0x1p-1022, 0x1p-1022, 0x1p-1022, 0x1p-1022, 0x1p-1022, 0x1p-1022};
+  vd scale = larger(most, least);
   for (int64_t i = 0; i < d; i++) {
     vd r = x[i] / scale;
     sum += r * r;

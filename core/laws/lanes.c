@@ -72,7 +72,10 @@ static ph_status guard(const ph_laws_random *c, const group *g, const double *R,
 static ph_status layer(const ph_laws_random *c, group *g, int64_t s, int64_t t, int lanes, int64_t *guarded,
                        ph_err *err) {
   int64_t d = c->width;
-  double trace[8], square[8], half[8], *R = g->A;
+  double trace[8];
+  double square[8];
+  double half[8];
+  double *R = g->A;
   int64_t n = d * (d - 1) / 2;
   ph_laws_gauss8(ph_rng_of(c->seed, "laws.A"), (uint64_t)((s * c->depth + t) * n) / 2, (uint64_t)(c->depth * n) / 2,
                  c->transport * PH_LAWS_TRIANGLE, n / 2, g->A);
@@ -96,7 +99,8 @@ static ph_status walk(const ph_laws_random *c, group *g, int64_t s, double *norm
   int64_t d = c->width;
   int64_t width = c->depth + 1;
   int lanes = c->streams - s < 8 ? (int)(c->streams - s) : 8;
-  double now[8], port[8];
+  double now[8];
+  double port[8];
   ph_laws_gauss8(ph_rng_of(c->seed, "laws.x0"), (uint64_t)(s * d) / 2, (uint64_t)d / 2, 1, d / 2, g->x);
   g->k->norm(d, g->x, now);
   for (int lane = 0; lane < lanes; lane++) {

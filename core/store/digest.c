@@ -29,37 +29,46 @@ void ph_sha256(const void *bytes, size_t n, char hex[65]) {
 static ph_status digest_fd(int fd, EVP_MD_CTX *ctx, unsigned char *buf, const char *path, ph_err *err) {
   for (;;) {
     ssize_t k = read(fd, buf, CHUNK);
-    if (k < 0 && errno == EINTR)
+    if (k < 0 && errno == EINTR) {
       continue;
-    if (k < 0)
+    }
+    if (k < 0) {
       return ph_sys_fail(err, path, "read", errno);
-    if (k == 0)
+    }
+    if (k == 0) {
       return PH_OK;
-    if (EVP_DigestUpdate(ctx, buf, (size_t)k) != 1)
+    }
+    if (EVP_DigestUpdate(ctx, buf, (size_t)k) != 1) {
       return ph_err_set(err, PH_E_INTERNAL, "%s: libcrypto failed", path);
+    }
   }
 }
 
 ph_status ph_sha256_file(const char *path, char hex[65], ph_err *err) {
   ph_err local;
-  if (!err)
+  if (!err) {
     err = &local;
+  }
   size_t size;
   unsigned char d[EVP_MAX_MD_SIZE];
   int fd = ph_sys_open_regular(path, &size, err);
-  if (fd < 0)
+  if (fd < 0) {
     return err->code;
+  }
   ph_status status;
   EVP_MD_CTX *ctx = EVP_MD_CTX_new();
   unsigned char *buf = ph_mem_new(CHUNK, 1);
-  if (!ctx || !buf || EVP_DigestInit_ex(ctx, EVP_sha256(), NULL) != 1)
+  if (!ctx || !buf || EVP_DigestInit_ex(ctx, EVP_sha256(), NULL) != 1) {
     status = ph_err_set(err, PH_E_NOMEM, "%s: out of memory", path);
-  else
+  } else {
     status = digest_fd(fd, ctx, buf, path, err);
-  if (status == PH_OK && EVP_DigestFinal_ex(ctx, d, NULL) != 1)
+  }
+  if (status == PH_OK && EVP_DigestFinal_ex(ctx, d, NULL) != 1) {
     status = ph_err_set(err, PH_E_INTERNAL, "%s: libcrypto failed", path);
-  if (status == PH_OK)
+  }
+  if (status == PH_OK) {
     to_hex(d, hex);
+  }
   ph_mem_free(buf);
   EVP_MD_CTX_free(ctx);
   close(fd);

@@ -14,12 +14,14 @@
 
 static ph_status make_one(const char *path, ph_err *err) {
   struct stat st;
-  if (mkdir(path, 0777) == 0)
+  if (mkdir(path, 0777) == 0) {
     return ph_sys_sync_folder(path, err);
+  }
   int code = errno;
   if (stat(path, &st) == 0) { /* also where mkdir says EROFS or EACCES for a folder that is there */
-    if (S_ISDIR(st.st_mode))
+    if (S_ISDIR(st.st_mode)) {
       return PH_OK;
+    }
     return ph_err_set(err, PH_E_IO, "%s: cannot make the folder: a file of that name is in the way", path);
   }
   return ph_sys_fail(err, path, "make the folder", code);
@@ -27,25 +29,29 @@ static ph_status make_one(const char *path, ph_err *err) {
 
 ph_status ph_file_mkdir(const char *path, ph_err *err) {
   char *p = ph_mem_strdup(path);
-  if (!p)
+  if (!p) {
     return ph_err_set(err, PH_E_NOMEM, "%s: out of memory", path);
+  }
   ph_status status = PH_OK;
   for (char *s = p + 1; *p && *s && status == PH_OK; s++) {
-    if (*s != '/' || s[-1] == '/')
+    if (*s != '/' || s[-1] == '/') {
       continue;
+    }
     *s = '\0';
     status = make_one(p, err);
     *s = '/';
   }
-  if (status == PH_OK)
+  if (status == PH_OK) {
     status = make_one(p, err);
+  }
   ph_mem_free(p);
   return status;
 }
 
 ph_status ph_file_remove(const char *path, ph_err *err) {
-  if (remove(path) != 0)
+  if (remove(path) != 0) {
     return ph_sys_fail(err, path, "remove", errno);
+  }
   return ph_sys_sync_folder(path, err);
 }
 
@@ -77,8 +83,9 @@ typedef struct name_list {
 } name_list;
 
 static void list_free(name_list *l) {
-  for (size_t i = 0; i < l->n; i++)
+  for (size_t i = 0; i < l->n; i++) {
     ph_mem_free(l->name[i]);
+  }
   ph_mem_free(l->name);
 }
 
@@ -86,14 +93,16 @@ static bool list_add(name_list *l, const char *name) {
   if (l->n == l->room) {
     size_t room = l->room ? 2 * l->room : 64;
     char **more = ph_mem_grow(l->name, l->n * sizeof *more, room, sizeof *more);
-    if (!more)
+    if (!more) {
       return false;
+    }
     l->name = more;
     l->room = room;
   }
   char *copy = ph_mem_strdup(name);
-  if (!copy)
+  if (!copy) {
     return false;
+  }
   l->name[l->n++] = copy;
   l->bytes += strlen(copy) + 1;
   return true;
@@ -105,29 +114,36 @@ static ph_status list_read(DIR *dir, const char *path, name_list *l, ph_err *err
   for (;;) {
     errno = 0;
     struct dirent *e = readdir(dir);
-    if (!e)
+    if (!e) {
       return errno ? ph_sys_fail(err, path, "list the folder", errno) : PH_OK;
-    if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+    }
+    if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) {
       continue;
-    if (!list_add(l, e->d_name))
+    }
+    if (!list_add(l, e->d_name)) {
       return ph_err_set(err, PH_E_NOMEM, "%s: out of memory", path);
+    }
   }
 }
 
 static char *list_join(name_list *l) {
-  if (l->n > 1)
+  if (l->n > 1) {
     qsort(l->name, l->n, sizeof *l->name, by_bytes);
-  char *block = ph_mem_new(l->bytes + 1, 1), *p = block;
-  for (size_t i = 0; block && i < l->n; i++)
+  }
+  char *block = ph_mem_new(l->bytes + 1, 1);
+  char *p = block;
+  for (size_t i = 0; block && i < l->n; i++) {
     p = stpcpy(p, l->name[i]) + 1;
+  }
   return block;
 }
 
 ph_status ph_file_list(const char *path, char **names, size_t *count, ph_err *err) {
   name_list l = {0};
   DIR *dir = opendir(path);
-  if (!dir)
+  if (!dir) {
     return ph_sys_fail(err, path, "list the folder", errno);
+  }
   ph_status status = list_read(dir, path, &l, err);
   closedir(dir);
   if (status == PH_OK) {

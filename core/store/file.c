@@ -21,36 +21,44 @@ static ph_status no_memory(ph_err *err, const char *path) {
 static char *aside_name(const char *path) {
   size_t n = strlen(path) + NAME_EXTRA;
   char *name = ph_mem_new(n, 1);
-  if (name)
+  if (name) {
     snprintf(name, n, "%s.tmp-%ld", path, (long)getpid());
+  }
   return name;
 }
 
 static ph_status write_aside(const char *aside, const char *path, const void *bytes, size_t n, ph_err *err) {
   ph_status status = PH_OK;
   int fd = open(aside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
-  if (fd < 0)
+  if (fd < 0) {
     return ph_sys_fail(err, path, "write", errno);
-  if (!ph_sys_write(fd, bytes, n) || !ph_sys_fsync(fd))
+  }
+  if (!ph_sys_write(fd, bytes, n) || !ph_sys_fsync(fd)) {
     status = ph_sys_fail(err, path, "write", errno);
-  if (close(fd) != 0 && status == PH_OK)
+  }
+  if (close(fd) != 0 && status == PH_OK) {
     status = ph_sys_fail(err, path, "write", errno); /* NFS reports a full disk here */
+  }
   return status;
 }
 
 ph_status ph_file_write(const char *path, const void *bytes, size_t n, ph_err *err) {
   struct stat st;
-  if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+  if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
     return ph_err_set(err, PH_E_IO, "%s: cannot write: it is %s", path,
                       S_ISDIR(st.st_mode) ? "a folder" : "not a regular file");
+  }
   char *aside = aside_name(path);
-  if (!aside)
+  if (!aside) {
     return no_memory(err, path);
+  }
   ph_status status = write_aside(aside, path, bytes, n, err);
-  if (status == PH_OK && rename(aside, path) != 0)
+  if (status == PH_OK && rename(aside, path) != 0) {
     status = ph_sys_fail(err, path, "write", errno);
-  if (status != PH_OK)
+  }
+  if (status != PH_OK) {
     (void)unlink(aside);
+  }
   ph_mem_free(aside);
   return status == PH_OK ? ph_sys_sync_folder(path, err) : status;
 }
@@ -58,31 +66,37 @@ ph_status ph_file_write(const char *path, const void *bytes, size_t n, ph_err *e
 /* Writes at the end of fd and syncs; on failure the file is as long as before (a device can not be cut: ignored). */
 static ph_status append_fd(int fd, const char *path, const void *bytes, size_t n, ph_err *err) {
   struct stat st;
-  if (fstat(fd, &st) != 0)
+  if (fstat(fd, &st) != 0) {
     return ph_sys_fail(err, path, "append", errno);
-  if (ph_sys_write(fd, bytes, n) && ph_sys_fsync(fd))
+  }
+  if (ph_sys_write(fd, bytes, n) && ph_sys_fsync(fd)) {
     return st.st_size == 0 ? ph_sys_sync_folder(path, err) : PH_OK;
+  }
   int code = errno;
-  if (S_ISREG(st.st_mode) && ftruncate(fd, st.st_size) != 0)
+  if (S_ISREG(st.st_mode) && ftruncate(fd, st.st_size) != 0) {
     return ph_err_set(err, PH_E_IO, "%s: cannot append (%s) and cannot take back a half-written line", path,
                       strerror(code));
+  }
   return ph_sys_fail(err, path, "append", code);
 }
 
 static int open_append(const char *path, ph_err *err) {
   int fd = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
-  if (fd < 0)
+  if (fd < 0) {
     (void)ph_sys_fail(err, path, "append", errno);
+  }
   return fd;
 }
 
 ph_status ph_file_append(const char *path, const void *bytes, size_t n, ph_err *err) {
   ph_err local;
-  if (!err)
+  if (!err) {
     err = &local;
+  }
   int fd = open_append(path, err);
-  if (fd < 0)
+  if (fd < 0) {
     return err->code;
+  }
   ph_status status = append_fd(fd, path, bytes, n, err);
   close(fd);
   return status;
@@ -96,13 +110,16 @@ static bool ends_torn(int fd) {
 
 ph_status ph_file_append_line(const char *path, const char *text, size_t n, ph_err *err) {
   ph_err local;
-  if (!err)
+  if (!err) {
     err = &local;
-  if (memchr(text, '\n', n))
+  }
+  if (memchr(text, '\n', n)) {
     return ph_err_set(err, PH_E_ARG, "%s: a line to append holds a newline", path);
+  }
   char *line = ph_mem_new(n + 2, 1);
-  if (!line)
+  if (!line) {
     return no_memory(err, path);
+  }
   int fd = open_append(path, err);
   ph_status status = PH_OK;
   if (fd < 0) {
@@ -129,21 +146,26 @@ static ph_status read_fd(int fd, const char *path, size_t limit, buffer *b, ph_e
   for (;;) {
     if (b->n + 1 >= b->room) {
       char *more = ph_mem_grow(b->bytes, b->n, b->room * 2, 1);
-      if (!more)
+      if (!more) {
         return no_memory(err, path);
+      }
       b->bytes = more;
       b->room *= 2;
     }
     ssize_t k = read(fd, b->bytes + b->n, b->room - b->n - 1);
-    if (k < 0 && errno == EINTR)
+    if (k < 0 && errno == EINTR) {
       continue;
-    if (k < 0)
+    }
+    if (k < 0) {
       return ph_sys_fail(err, path, "read", errno);
-    if (k == 0)
+    }
+    if (k == 0) {
       break;
+    }
     b->n += (size_t)k;
-    if (limit > 0 && b->n > limit)
+    if (limit > 0 && b->n > limit) {
       return ph_err_set(err, PH_E_LIMIT, "%s: longer than the limit of %zu bytes", path, limit);
+    }
   }
   b->bytes[b->n] = '\0';
   return PH_OK;
@@ -151,16 +173,19 @@ static ph_status read_fd(int fd, const char *path, size_t limit, buffer *b, ph_e
 
 ph_status ph_file_read(const char *path, size_t limit, char **bytes, size_t *n, ph_err *err) {
   ph_err local;
-  if (!err)
+  if (!err) {
     err = &local;
+  }
   size_t size;
   buffer b = {0};
   int fd = ph_sys_open_regular(path, &size, err);
-  if (fd < 0)
+  if (fd < 0) {
     return err->code;
+  }
   ph_status status = PH_OK;
-  if (limit > 0 && size > limit)
+  if (limit > 0 && size > limit) {
     status = ph_err_set(err, PH_E_LIMIT, "%s: %zu bytes, more than the limit of %zu", path, size, limit);
+  }
   if (status == PH_OK) {
     b.room = size + 2; /* one for the NUL, one so that the read that finds the end needs no growth */
     b.bytes = ph_mem_new(b.room, 1);

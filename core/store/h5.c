@@ -16,10 +16,12 @@ static struct {
 
 static herr_t innermost(unsigned n, const H5E_error2_t *e, void *ctx) {
   (void)ctx;
-  if (n == 0)
+  if (n == 0) {
     snprintf(reason.text, sizeof reason.text, "%s", e->desc ? e->desc : "");
-  if (e->min_num == H5E_NOSPACE || e->min_num == H5E_CANTALLOC)
+  }
+  if (e->min_num == H5E_NOSPACE || e->min_num == H5E_CANTALLOC) {
     reason.memory = true;
+  }
   return 0;
 }
 
@@ -31,8 +33,9 @@ static herr_t note_reason(hid_t stack, void *ctx) {
 
 void ph_h5_start(void) {
   static bool started;
-  if (started)
+  if (started) {
     return;
+  }
   started = true;
   H5dont_atexit(); /* nothing to flush: no file of ours is on disk, and a library that unwinds at exit can crash there */
   H5open();
@@ -56,22 +59,26 @@ ph_status ph_h5_fail(ph_err *err, ph_status code, const char *fmt, ...) {
   va_start(args, fmt);
   vsnprintf(what, sizeof what, fmt, args);
   va_end(args);
-  if (reason.memory && code == PH_E_INTERNAL)
+  if (reason.memory && code == PH_E_INTERNAL) {
     code = PH_E_NOMEM;
+  }
   return ph_err_set(err, code, "%s: %s", what, reason.text[0] ? reason.text : "no reason given");
 }
 
 bool ph_h5_path_ok(const char *path) {
-  if (path[0] != '/')
+  if (path[0] != '/') {
     return false;
-  if (path[1] == '\0')
+  }
+  if (path[1] == '\0') {
     return true;
+  }
   for (const char *p = path; *p;) {
     const char *part = ++p; /* behind the slash */
     p = strchrnul(p, '/');
     size_t n = (size_t)(p - part);
-    if (n == 0 || (n == 1 && part[0] == '.') || (n == 2 && part[0] == '.' && part[1] == '.'))
+    if (n == 0 || (n == 1 && part[0] == '.') || (n == 2 && part[0] == '.' && part[1] == '.')) {
       return false;
+    }
   }
   return true;
 }

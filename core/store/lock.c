@@ -22,8 +22,9 @@ static ph_status say_locked(int fd, const char *path, ph_err *err) {
   char text[32] = "";
   ssize_t n = pread(fd, text, sizeof text - 1, 0);
   long pid = n > 0 ? strtol(text, NULL, 10) : 0;
-  if (pid > 0)
+  if (pid > 0) {
     return ph_err_set(err, PH_E_LOCKED, "%s: in use by process %ld", path, pid);
+  }
   return ph_err_set(err, PH_E_LOCKED, "%s: in use by another process", path);
 }
 
@@ -31,29 +32,33 @@ static ph_status say_locked(int fd, const char *path, ph_err *err) {
 static void write_pid(int fd) {
   char text[32];
   int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
-  if (ftruncate(fd, 0) == 0 && pwrite(fd, text, (size_t)n, 0) != n)
+  if (ftruncate(fd, 0) == 0 && pwrite(fd, text, (size_t)n, 0) != n) {
     (void)!ftruncate(fd, 0);
+  }
 }
 
 ph_status ph_lock_take(ph_lock **out, const char *path, ph_err *err) {
   ph_lock *lock = ph_mem_new(1, sizeof *lock);
-  if (!lock)
+  if (!lock) {
     return ph_err_set(err, PH_E_NOMEM, "%s: out of memory", path);
+  }
   ph_status status = PH_OK;
   int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
   if (fd < 0) {
     status = ph_sys_fail(err, path, "lock", errno);
   } else {
     int rc;
-    do
+    do {
       rc = flock(fd, LOCK_EX | LOCK_NB);
-    while (rc != 0 && errno == EINTR);
-    if (rc != 0)
+    } while (rc != 0 && errno == EINTR);
+    if (rc != 0) {
       status = errno == EWOULDBLOCK ? say_locked(fd, path, err) : ph_sys_fail(err, path, "lock", errno);
+    }
   }
   if (status != PH_OK) {
-    if (fd >= 0)
+    if (fd >= 0) {
       close(fd);
+    }
     ph_mem_free(lock);
     return status;
   }
@@ -65,8 +70,9 @@ ph_status ph_lock_take(ph_lock **out, const char *path, ph_err *err) {
 }
 
 void ph_lock_release(ph_lock *lock) {
-  if (!lock)
+  if (!lock) {
     return;
+  }
   if (lock->owner == getpid()) {
     (void)!ftruncate(lock->fd, 0);
     (void)flock(lock->fd, LOCK_UN); /* forked children may still hold the descriptor */

@@ -19,8 +19,9 @@ void ph_file_fail_at(int64_t n) { atomic_store(&fail_countdown, n); }
 
 static bool fails_now(void) {
   int64_t left = atomic_load(&fail_countdown);
-  if (left == 0)
+  if (left == 0) {
     return false;
+  }
   return atomic_fetch_sub(&fail_countdown, 1) == 1;
 }
 
@@ -33,10 +34,12 @@ ph_status ph_sys_fail(ph_err *err, const char *path, const char *verb, int code)
 static bool write_all(int fd, const char *p, size_t n) {
   while (n > 0) {
     ssize_t k = write(fd, p, n);
-    if (k < 0 && errno == EINTR)
+    if (k < 0 && errno == EINTR) {
       continue;
-    if (k < 0)
+    }
+    if (k < 0) {
       return false;
+    }
     if (k == 0) {
       errno = ENOSPC;
       return false;
@@ -48,10 +51,12 @@ static bool write_all(int fd, const char *p, size_t n) {
 }
 
 bool ph_sys_write(int fd, const void *bytes, size_t n) {
-  if (!fails_now())
+  if (!fails_now()) {
     return write_all(fd, bytes, n);
-  if (write_all(fd, bytes, n / 2))
+  }
+  if (write_all(fd, bytes, n / 2)) {
     errno = ENOSPC; /* as a disk does that fills up in the middle */
+  }
   return false;
 }
 
@@ -61,9 +66,9 @@ bool ph_sys_fsync(int fd) {
     return false;
   }
   int rc;
-  do
+  do {
     rc = fsync(fd);
-  while (rc != 0 && errno == EINTR);
+  } while (rc != 0 && errno == EINTR);
   return rc == 0 || errno == EINVAL || errno == EROFS; /* not a thing that can be synced: a pipe, a device */
 }
 
@@ -87,14 +92,17 @@ int ph_sys_open_regular(const char *path, size_t *size, ph_err *err) {
 ph_status ph_sys_sync_folder(const char *path, ph_err *err) {
   ph_status status = PH_OK;
   char *copy = ph_mem_strdup(path); /* dirname writes into its argument */
-  if (!copy)
+  if (!copy) {
     return ph_err_set(err, PH_E_NOMEM, "%s: out of memory", path);
+  }
   const char *folder = dirname(copy);
   int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0 || !ph_sys_fsync(fd))
+  if (fd < 0 || !ph_sys_fsync(fd)) {
     status = ph_sys_fail(err, folder, "sync the folder", errno);
-  if (fd >= 0)
+  }
+  if (fd >= 0) {
     close(fd);
+  }
   ph_mem_free(copy);
   return status;
 }

@@ -45,10 +45,11 @@ static inline double elem(ph_dtype type, const void *p, int64_t i) {
 }
 
 static inline void set_elem(ph_dtype type, void *p, int64_t i, double v) {
-  if (type == PH_F64)
+  if (type == PH_F64) {
     ((double *)p)[i] = v;
-  else
+  } else {
     ((float *)p)[i] = (float)v;
+  }
 }
 
 static inline double trial_eps(ph_dtype type) { return type == PH_F64 ? 0x1p-52 : 0x1p-23; }
@@ -57,10 +58,11 @@ static inline void tile_guard(ph_dtype type, tile *t) {
   for (size_t i = 0; i < t->bytes; i += type == PH_F64 ? 8 : 4) {
     const uint64_t nan64 = 0x7ff8a5a5a5a5a5a5;
     const uint32_t nan32 = 0x7fc5a5a5;
-    if (type == PH_F64)
+    if (type == PH_F64) {
       memcpy(t->block + i, &nan64, 8);
-    else
+    } else {
       memcpy(t->block + i, &nan32, 4);
+    }
   }
 }
 
@@ -76,9 +78,11 @@ static inline tile *tile_new(trial *q, int i, int64_t rows, int64_t cols, int64_
   assert_non_null(t->block);
   t->at = t->block + TRIAL_GUARD * size;
   tile_guard(q->type, t);
-  for (int64_t r = 0; r < rows; r++)
-    for (int64_t j = 0; j < cols; j++)
+  for (int64_t r = 0; r < rows; r++) {
+    for (int64_t j = 0; j < cols; j++) {
       set_elem(q->type, t->at, r * t->ld + j, trial_random());
+    }
+  }
   return t;
 }
 
@@ -92,8 +96,9 @@ static inline void tile_set(trial *q, int i, int64_t r, int64_t j, double v) {
 static inline trial trial_copy(const trial *q) {
   trial c = *q;
   for (int i = 0; i < TRIAL_TILES; i++) {
-    if (!q->v[i].block)
+    if (!q->v[i].block) {
       continue;
+    }
     c.v[i].block = ph_mem_new(q->v[i].bytes, 1);
     assert_non_null(c.v[i].block);
     memcpy(c.v[i].block, q->v[i].block, q->v[i].bytes);
@@ -103,8 +108,9 @@ static inline trial trial_copy(const trial *q) {
 }
 
 static inline void trial_free(trial *q) {
-  for (int i = 0; i < TRIAL_TILES; i++)
+  for (int i = 0; i < TRIAL_TILES; i++) {
     ph_mem_free(q->v[i].block);
+  }
 }
 
 static inline int is_inside(const tile *t, size_t size, size_t byte) {
@@ -115,26 +121,33 @@ static inline int is_inside(const tile *t, size_t size, size_t byte) {
 /* Everything but the elements of output tiles must be as it was. */
 static inline void check_guards(const trial *before, const trial *after, unsigned outs, const char *name) {
   const size_t size = before->type == PH_F64 ? 8 : 4;
-  for (int i = 0; i < TRIAL_TILES; i++)
-    for (size_t b = 0; before->v[i].block && b < before->v[i].bytes; b += size)
+  for (int i = 0; i < TRIAL_TILES; i++) {
+    for (size_t b = 0; before->v[i].block && b < before->v[i].bytes; b += size) {
       if (memcmp(before->v[i].block + b, after->v[i].block + b, size) != 0 &&
-          !((outs >> i & 1) && is_inside(&before->v[i], size, b)))
+          !((outs >> i & 1) && is_inside(&before->v[i], size, b))) {
         fail_msg("%s: m=%d n=%d k=%d: tile %d changed at element %d outside its rows", name, (int)before->m,
                  (int)before->n, (int)before->k, i, (int)(b / size) - TRIAL_GUARD);
+      }
+    }
+  }
 }
 
 static inline void check_values(const trial *want, const trial *got, unsigned outs, double atol, double rtol,
                                 const char *name) {
-  for (int i = 0; i < TRIAL_TILES; i++)
-    for (int64_t r = 0; (outs >> i & 1) && r < want->v[i].rows; r++)
+  for (int i = 0; i < TRIAL_TILES; i++) {
+    for (int64_t r = 0; (outs >> i & 1) && r < want->v[i].rows; r++) {
       for (int64_t j = 0; j < want->v[i].cols; j++) {
-        const double w = tile_get(want, i, r, j), g = tile_get(got, i, r, j);
-        if (w == g || (isnan(w) && isnan(g)) || (fabs(w - g) <= atol + rtol * fabs(w) && isfinite(g)))
+        const double w = tile_get(want, i, r, j);
+        const double g = tile_get(got, i, r, j);
+        if (w == g || (isnan(w) && isnan(g)) || (fabs(w - g) <= atol + rtol * fabs(w) && isfinite(g))) {
           continue;
+        }
         fail_msg("%s %s: m=%d n=%d k=%d flags %d %d: tile %d (%d, %d): want %.17g, got %.17g, error %.3g", name,
                  want->type == PH_F64 ? "f64" : "f32", (int)want->m, (int)want->n, (int)want->k, want->flag,
                  want->flag2, i, (int)r, (int)j, w, g, fabs(w - g));
       }
+    }
+  }
 }
 
 static inline int same_number(ph_dtype type, const char *a, const char *b) {
@@ -144,33 +157,40 @@ static inline int same_number(ph_dtype type, const char *a, const char *b) {
 
 static inline void check_bits(const trial *a, const trial *b, const char *name) {
   const size_t size = a->type == PH_F64 ? 8 : 4;
-  for (int i = 0; i < TRIAL_TILES; i++)
-    for (size_t k = 0; a->v[i].block && k < a->v[i].bytes; k += size)
-      if (!same_number(a->type, a->v[i].block + k, b->v[i].block + k))
+  for (int i = 0; i < TRIAL_TILES; i++) {
+    for (size_t k = 0; a->v[i].block && k < a->v[i].bytes; k += size) {
+      if (!same_number(a->type, a->v[i].block + k, b->v[i].block + k)) {
         fail_msg("%s: m=%d n=%d k=%d: avx2 and avx512 differ in tile %d", name, (int)a->m, (int)a->n, (int)a->k, i);
+      }
+    }
+  }
 }
 
 /* Every table against the twin, guards, and avx2 against avx512 bit by bit. outs: bit i set = tile i is written.
  * Frees the trial's tiles. */
 static inline void trial_run(const char *what, trial_fn *fn, trial *q, unsigned outs, double atol, double rtol) {
   static const char *const names[] = {"portable", "avx2", "avx512", "neon"};
-  trial want = trial_copy(q), got[PH_COUNT(names)];
+  trial want = trial_copy(q);
+  trial got[PH_COUNT(names)];
   fn(ph_ref_get(q->type), &want);
   for (int i = 0; i < PH_COUNT(names); i++) {
     const ph_kern *k = ph_kern_find(q->type, names[i]);
     char name[64];
     got[i] = trial_copy(q);
-    if (!k)
+    if (!k) {
       continue;
+    }
     snprintf(name, sizeof name, "%s %s", what, names[i]);
     fn(k, &got[i]);
     check_guards(q, &got[i], outs, name);
     check_values(&want, &got[i], outs, atol, rtol, name);
   }
-  if (ph_kern_find(q->type, "avx2") && ph_kern_find(q->type, "avx512"))
+  if (ph_kern_find(q->type, "avx2") && ph_kern_find(q->type, "avx512")) {
     check_bits(&got[1], &got[2], what);
-  for (int i = 0; i < PH_COUNT(names); i++)
+  }
+  for (int i = 0; i < PH_COUNT(names); i++) {
     trial_free(&got[i]);
+  }
   trial_free(&want);
   trial_free(q);
 }

@@ -29,11 +29,14 @@
 
 static inline void ph_near_at(double want, double got, double atol, double rtol, const char *why, const char *what,
                               const char *file, int line) {
-  if (want == got || (isnan(want) && isnan(got)))
+  if (want == got || (isnan(want) && isnan(got))) {
     return;
-  double error = fabs(want - got), allowed = atol + rtol * fabs(want);
-  if (error <= allowed && isfinite(error))
+  }
+  double error = fabs(want - got);
+  double allowed = atol + rtol * fabs(want);
+  if (error <= allowed && isfinite(error)) {
     return;
+  }
   print_error("%s: want %.17g, got %.17g, error %.3g, allowed %.3g (%s)\n", what, want, got, error, allowed, why);
   _fail(file, line);
 }
@@ -43,8 +46,9 @@ static inline void ph_near_at(double want, double got, double atol, double rtol,
   do {                                                               \
     assert_int_equal(code_wanted, call);                             \
     assert_int_equal(code_wanted, (err).code);                       \
-    if (!strstr((err).text, part))                                   \
+    if (!strstr((err).text, part)) {                                 \
       fail_msg("'%s' is not in the message '%s'", part, (err).text); \
+    }                                                                \
   } while (0)
 
 #define ph_ok(call) assert_int_equal(PH_OK, call)
@@ -61,8 +65,9 @@ static inline int ph_live_check(void **state) {
   (void)state;
   ph_mem_fail_at(0);
   ph_mem_stats now = ph_mem_now();
-  if (now.blocks == ph_live_before.blocks && now.bytes == ph_live_before.bytes)
+  if (now.blocks == ph_live_before.blocks && now.bytes == ph_live_before.bytes) {
     return 0;
+  }
   print_error("leak: %lld blocks, %lld bytes\n", (long long)(now.blocks - ph_live_before.blocks),
               (long long)(now.bytes - ph_live_before.bytes));
   return -1;
@@ -101,10 +106,12 @@ static inline const char *ph_test_path(const char *name) {
  * free with free(). */
 static inline char *ph_test_read(const char *name, size_t *size) {
   FILE *file = fopen(ph_test_path(name), "rb");
-  if (!file)
+  if (!file) {
     fail_msg("cannot open %s", ph_test_path(name));
+  }
   char *text = NULL;
-  size_t used = 0, room = 0;
+  size_t used = 0;
+  size_t room = 0;
   do {
     room = room ? 2 * room : 4096;
     text = realloc(text, room + 1);
@@ -114,8 +121,9 @@ static inline char *ph_test_read(const char *name, size_t *size) {
   assert_false(ferror(file));
   fclose(file);
   text[used] = '\0';
-  if (size)
+  if (size) {
     *size = used;
+  }
   return text;
 }
 

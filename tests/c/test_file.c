@@ -71,21 +71,24 @@ static void write_fails_whole(void **state) {
   (void)state;
   char *big = ph_mem_new(100001, 1);
   memset(big, 'x', 100000);
-  for (int old = 0; old < 2; old++)
+  for (int old = 0; old < 2; old++) {
     for (int n = 1; n <= 3; n++) {
       const char *path = in_dir("a");
       unlink(path);
-      if (old)
+      if (old) {
         ph_ok(ph_file_write(path, "old", 3, &err));
+      }
       ph_file_fail_at(n);
       ph_fails(PH_E_IO, "No space left on device", ph_file_write(path, big, 100000, &err), err);
       ph_file_fail_at(0);
-      if (n < 3 && !old)
+      if (n < 3 && !old) {
         assert_false(is_there(path));
-      else
+      } else {
         check_file(path, n < 3 ? "old" : big);
+      }
       assert_int_equal(count_files(), n < 3 && !old ? 0 : 1);
     }
+  }
   ph_file_fail_at(4);
   ph_ok(ph_file_write(in_dir("a"), "done", 4, &err)); /* there is no fourth step */
   ph_mem_free(big);
@@ -136,10 +139,11 @@ static void full_disk(void **state) {
     skip();
   }
   char *big = ph_mem_new(200000, 1);
-  ph_status kept = ph_file_write(path, "kept", 4, &err), whole = ph_file_write(path, big, 200000, &err);
+  ph_status kept = ph_file_write(path, "kept", 4, &err);
+  ph_status whole = ph_file_write(path, big, 200000, &err);
   ph_err why = err;
-  ph_status line = ph_file_append_line(in_dir("log"), "a", 1, &err),
-            more = ph_file_append(in_dir("log"), big, 200000, &err);
+  ph_status line = ph_file_append_line(in_dir("log"), "a", 1, &err);
+  ph_status more = ph_file_append(in_dir("log"), big, 200000, &err);
   int files = count_files();
   check_file(path, "kept");
   check_file(in_dir("log"), "a\n");
@@ -161,8 +165,10 @@ static void read_only_disk(void **state) {
     skip();
   }
   ph_lock *lock = NULL;
-  ph_status w = ph_file_write(in_dir("a"), "x", 1, &err), l = ph_lock_take(&lock, in_dir(".lock"), NULL);
-  ph_status m = ph_file_mkdir(in_dir("sub"), NULL), again = ph_file_mkdir(dir, NULL);
+  ph_status w = ph_file_write(in_dir("a"), "x", 1, &err);
+  ph_status l = ph_lock_take(&lock, in_dir(".lock"), NULL);
+  ph_status m = ph_file_mkdir(in_dir("sub"), NULL);
+  ph_status again = ph_file_mkdir(dir, NULL);
   umount(dir);
   assert_int_equal(w, PH_E_IO);
   assert_non_null(strstr(err.text, "Read-only file system"));
@@ -226,22 +232,30 @@ static void folders(void **state) {
 }
 
 static ph_status all_calls(void) {
-  char *text = NULL, *names = NULL, hex[65];
+  char *text = NULL;
+  char *names = NULL;
+  char hex[65];
   size_t n;
   ph_lock *lock = NULL;
   ph_status s = ph_file_mkdir(in_dir("d"), &err);
-  if (!s)
+  if (!s) {
     s = ph_file_write(in_dir("d/f"), "text", 4, &err);
-  if (!s)
+  }
+  if (!s) {
     s = ph_file_append_line(in_dir("d/g"), "text", 4, &err);
-  if (!s)
+  }
+  if (!s) {
     s = ph_file_read(in_dir("d/f"), 0, &text, &n, &err);
-  if (!s)
+  }
+  if (!s) {
     s = ph_file_list(in_dir("d"), &names, &n, &err);
-  if (!s)
+  }
+  if (!s) {
     s = ph_sha256_file(in_dir("d/f"), hex, &err);
-  if (!s)
+  }
+  if (!s) {
     s = ph_lock_take(&lock, in_dir("d/.lock"), &err);
+  }
   ph_lock_release(lock);
   ph_mem_free(text);
   ph_mem_free(names);
@@ -260,7 +274,8 @@ static void lock_excludes(void **state) {
   (void)state;
   const char *path = in_dir(".lock");
   char mine[64];
-  ph_lock *a, *b;
+  ph_lock *a;
+  ph_lock *b;
   ph_ok(ph_lock_take(&a, path, &err));
   snprintf(mine, sizeof mine, "in use by process %ld", (long)getpid());
   ph_fails(PH_E_LOCKED, mine, ph_lock_take(&b, path, &err), err);
@@ -284,7 +299,8 @@ static void lock_excludes(void **state) {
 static void lock_survives_a_child(void **state) {
   (void)state;
   const char *path = in_dir(".lock");
-  ph_lock *a, *b;
+  ph_lock *a;
+  ph_lock *b;
   ph_ok(ph_lock_take(&a, path, &err));
   pid_t pid = fork();
   if (pid == 0) {
@@ -306,8 +322,9 @@ static void lock_dies_with_its_holder(void **state) {
   assert_int_equal(pipe(ready), 0);
   pid_t pid = fork();
   if (pid == 0) {
-    if (ph_lock_take(&a, path, &err) == PH_OK && write(ready[1], "x", 1) == 1)
+    if (ph_lock_take(&a, path, &err) == PH_OK && write(ready[1], "x", 1) == 1) {
       pause();
+    }
     _exit(1);
   }
   assert_int_equal(read(ready[0], &byte, 1), 1);
@@ -327,8 +344,9 @@ static void lock_under_contention(void **state) {
   pid_t pid[PROCESSES];
   for (int p = 0; p < PROCESSES; p++) {
     pid[p] = fork();
-    if (pid[p] != 0)
+    if (pid[p] != 0) {
       continue;
+    }
     for (int got = 0; got < TIMES;) {
       ph_lock *lock;
       if (ph_lock_take(&lock, in_dir(".lock"), &err) != PH_OK) {
@@ -336,8 +354,9 @@ static void lock_under_contention(void **state) {
         continue;
       }
       int fd = open(in_dir("inside"), O_CREAT | O_EXCL | O_WRONLY, 0600);
-      if (fd < 0)
+      if (fd < 0) {
         _exit(1);
+      }
       close(fd);
       unlink(in_dir("inside"));
       ph_lock_release(lock);

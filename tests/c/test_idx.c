@@ -22,8 +22,9 @@ static int make_sound(void **state) {
   (void)state;
   static const unsigned char head[HEADER] = {0, 0, 8, 3, 0, 0, 0, IMAGES, 0, 0, 0, SIDE, 0, 0, 0, SIDE};
   memcpy(sound, head, HEADER);
-  for (int i = HEADER; i < SOUND; i++)
+  for (int i = HEADER; i < SOUND; i++) {
     sound[i] = (unsigned char)(i * 7919 >> 5);
+  }
   strcpy(temp, "/tmp/phrun-idx-XXXXXX");
   int fd = mkstemp(temp);
   return fd < 0 ? -1 : close(fd);
@@ -73,7 +74,8 @@ static void check_sound(const ph_tensor *t) {
 static void stops_a_bomb(void **state) {
   (void)state;
   static const unsigned char head[HEADER] = {0, 0, 8, 3, 0, 0, 0, 10, 0, 0, 0, SIDE, 0, 0, 0, SIDE};
-  size_t n = 64 << 20, size;
+  size_t n = 64 << 20;
+  size_t size;
   ph_tensor *t;
   unsigned char *zeros = calloc(1, n);
   memcpy(zeros, head, HEADER);
@@ -102,9 +104,12 @@ static void reads_plain_and_gzip(void **state) {
 /* gzip -c a b > c is a gzip file too. */
 static void reads_concatenated_gzip(void **state) {
   (void)state;
-  size_t na, nb;
+  size_t na;
+  size_t nb;
   ph_tensor *t;
-  unsigned char *a = gzip(sound, 1000, &na), *b = gzip(sound + 1000, SOUND - 1000, &nb), *both = malloc(na + nb);
+  unsigned char *a = gzip(sound, 1000, &na);
+  unsigned char *b = gzip(sound + 1000, SOUND - 1000, &nb);
+  unsigned char *both = malloc(na + nb);
   memcpy(both, a, na);
   memcpy(both + na, b, nb);
   ph_ok(read_bytes(both, na + nb, &t));
@@ -119,12 +124,15 @@ static void reads_every_rank(void **state) {
   (void)state;
   for (int rank = 1; rank <= PH_RANK_MAX; rank++) {
     unsigned char file[4 + 16 + 16] = {0, 0, 8, (unsigned char)rank};
-    size_t head = 4 + 4 * (size_t)rank, count = (size_t)1 << rank;
+    size_t head = 4 + 4 * (size_t)rank;
+    size_t count = (size_t)1 << rank;
     ph_tensor *t;
-    for (int i = 0; i < rank; i++)
+    for (int i = 0; i < rank; i++) {
       file[4 + 4 * i + 3] = 2;
-    for (size_t i = 0; i < count; i++)
+    }
+    for (size_t i = 0; i < count; i++) {
       file[head + i] = (unsigned char)(200 + i);
+    }
     ph_ok(read_bytes(file, head + count, &t));
     assert_int_equal(t->rank, rank);
     assert_memory_equal(t->data, file + head, count);
@@ -171,8 +179,10 @@ static void refuses_made_up(void **state) {
   (void)state;
   size_t size;
   ph_tensor *t;
-  static const unsigned char little[8] = {3, 8, 0, 0, 3, 0, 0, 0}, real[8] = {0, 0, 0x0d, 1, 0, 0, 0, 1},
-                             deep[4] = {0, 0, 8, 5}, huge[16] = {0, 0, 8, 3, 0, 1, 0, 0, 0, 0, 0, 128, 0, 0, 0, 128};
+  static const unsigned char little[8] = {3, 8, 0, 0, 3, 0, 0, 0};
+  static const unsigned char real[8] = {0, 0, 0x0d, 1, 0, 0, 0, 1};
+  static const unsigned char deep[4] = {0, 0, 8, 5};
+  static const unsigned char huge[16] = {0, 0, 8, 3, 0, 1, 0, 0, 0, 0, 0, 128, 0, 0, 0, 128};
   ph_fails(PH_E_FORMAT, "found 03 08 (little-endian header?)", read_bytes(little, 8, &t), err);
   ph_fails(PH_E_FORMAT, "found 0D (float32)", read_bytes(real, 8, &t), err);
   ph_fails(PH_E_FORMAT, "found 5", read_bytes(deep, 4, &t), err);
@@ -198,10 +208,12 @@ static void refuses_every_cut(void **state) {
   size_t size;
   ph_tensor *t;
   unsigned char *gz = gzip(sound, SOUND, &size);
-  for (size_t i = 0; i < SOUND; i += i < 40 ? 1 : 61)
+  for (size_t i = 0; i < SOUND; i += i < 40 ? 1 : 61) {
     assert_int_equal(read_bytes(sound, i, &t), PH_E_FORMAT);
-  for (size_t i = 0; i < size; i += i < 40 || i > size - 40 ? 1 : 17)
+  }
+  for (size_t i = 0; i < size; i += i < 40 || i > size - 40 ? 1 : 17) {
     assert_int_equal(read_bytes(gz, i, &t), PH_E_FORMAT);
+  }
   free(gz);
 }
 
@@ -216,10 +228,11 @@ static void refuses_or_reads_every_flip(void **state) {
     gz[bit / 8] ^= (unsigned char)(1 << bit % 8);
     ph_status s = read_bytes(gz, size, &t);
     gz[bit / 8] ^= (unsigned char)(1 << bit % 8);
-    if (s == PH_OK)
+    if (s == PH_OK) {
       check_sound(t);
-    else
+    } else {
       refused++;
+    }
     assert_true(s == PH_OK || s == PH_E_FORMAT || s == PH_E_LIMIT);
     ph_tensor_free(t);
   }
@@ -229,8 +242,10 @@ static void refuses_or_reads_every_flip(void **state) {
 
 static void pairs(void **state) {
   (void)state;
-  char images[1024], labels[1024];
-  ph_tensor *x = NULL, *y = NULL;
+  char images[1024];
+  char labels[1024];
+  ph_tensor *x = NULL;
+  ph_tensor *y = NULL;
   static const unsigned char three[11] = {0, 0, 8, 1, 0, 0, 0, 3, 9, 0, 5};
   snprintf(images, sizeof images, "%s", golden("idx_pair_images.idx3-ubyte"));
   snprintf(labels, sizeof labels, "%s", golden("idx_pair_labels.idx1-ubyte"));
@@ -256,7 +271,8 @@ static void pairs(void **state) {
 static void refuses_a_label_of_no_class(void **state) {
   (void)state;
   unsigned char images[16 + 4] = {0, 0, 8, 3, 0, 0, 0, 4, 0, 0, 0, 1, 0, 0, 0, 1};
-  ph_tensor *x, *y;
+  ph_tensor *x;
+  ph_tensor *y;
   put(images, sizeof images);
   const char *labels = golden("idx_label_10.idx1-ubyte");
   ph_fails(PH_E_FORMAT, "byte 10: expected a label below 10, found 10", ph_idx_pair(temp, labels, 10, &x, &y, &err),
@@ -286,8 +302,9 @@ static bool find_set(const char *const *folders, char *found) {
 
 static int64_t sum_of(const ph_tensor *t) {
   int64_t sum = 0;
-  for (int64_t i = 0; i < ph_tensor_count(t); i++)
+  for (int64_t i = 0; i < ph_tensor_count(t); i++) {
     sum += ((const unsigned char *)t->data)[i];
+  }
   return sum;
 }
 
@@ -298,17 +315,20 @@ typedef struct facts {
 } facts;
 
 static void check_set(const char *folder, const facts *f) {
-  char images[600], labels[600];
+  char images[600];
+  char labels[600];
   int seen[10] = {0};
-  ph_tensor *x, *y;
+  ph_tensor *x;
+  ph_tensor *y;
   snprintf(images, sizeof images, "%s/%s-images-idx3-ubyte.gz", folder, f->part);
   snprintf(labels, sizeof labels, "%s/%s-labels-idx1-ubyte.gz", folder, f->part);
   ph_ok(ph_idx_pair(images, labels, 10, &x, &y, &err));
   const unsigned char *label = y->data;
   assert_true(x->dim[0] == f->count && x->dim[1] == 28 && x->dim[2] == 28);
   assert_int_equal(sum_of(x), f->pixel_sum);
-  for (int64_t i = 0; i < f->count; i++)
+  for (int64_t i = 0; i < f->count; i++) {
     seen[label[i]]++;
+  }
   for (int i = 0; i < 10; i++) {
     assert_int_equal(label[i], f->first[i]);
     assert_int_equal(seen[i], f->per_class[i]);

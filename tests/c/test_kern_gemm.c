@@ -3,18 +3,23 @@
 
 /* tiles: 0 A (or A^T as stored), 1 B, 2 D, 3 bias, 4 C; flag: 1 transposed, 2 D, 4 bias, 8 D is C */
 static void run_gemm(const ph_kern *k, trial *q) {
-  const tile *A = &q->v[0], *B = &q->v[1], *D = q->flag & 8 ? &q->v[4] : &q->v[2], *C = &q->v[4];
-  const int64_t ra = q->flag & 1 ? 1 : A->ld, ca = q->flag & 1 ? A->ld : 1;
+  const tile *A = &q->v[0];
+  const tile *B = &q->v[1];
+  const tile *D = q->flag & 8 ? &q->v[4] : &q->v[2];
+  const tile *C = &q->v[4];
+  const int64_t ra = q->flag & 1 ? 1 : A->ld;
+  const int64_t ca = q->flag & 1 ? A->ld : 1;
   k->gemm(q->m, q->n, q->k, A->at, ra, ca, B->at, B->ld, q->flag & 10 ? D->at : NULL, D->ld,
           q->flag & 4 ? q->v[3].at : NULL, C->at, C->ld);
 }
 
 static void try_gemm(ph_dtype type, int64_t m, int64_t n, int64_t k, int flag) {
   trial q = {.type = type, .m = m, .n = n, .k = k, .flag = flag};
-  if (flag & 1)
+  if (flag & 1) {
     tile_new(&q, 0, k, m, 3);
-  else
+  } else {
     tile_new(&q, 0, m, k, 5);
+  }
   tile_new(&q, 1, k, n, 1);
   tile_new(&q, 2, m, n, 7);
   tile_new(&q, 3, 1, n, 0);
@@ -32,25 +37,34 @@ static void gemm_all_flags(void **state) {
   (void)state;
   static const int sizes[][3] = {{5, 40, 9},    {64, 32, 32},  {31, 96, 16}, {128, 64, 33},
                                  {13, 128, 64}, {50, 11, 100}, {97, 30, 20}};
-  EACH_TYPE(type)
-  for (int i = 0; i < PH_COUNT(sizes); i++)
-    for (int flag = 0; flag < 16; flag++)
-      try_gemm(type, sizes[i][0], sizes[i][1], sizes[i][2], flag);
+  EACH_TYPE(type) {
+    for (int i = 0; i < PH_COUNT(sizes); i++) {
+      for (int flag = 0; flag < 16; flag++) {
+        try_gemm(type, sizes[i][0], sizes[i][1], sizes[i][2], flag);
+      }
+    }
+  }
 }
 
 /* Every height of a block of rows, every number of vectors. */
 static void gemm_all_blocks(void **state) {
   (void)state;
-  EACH_TYPE(type)
-  for (int m = 1; m <= 34; m++)
-    for (int n = 1; n <= 84; n += 3)
-      try_gemm(type, m, n, 3, (m + n) % 16);
+  EACH_TYPE(type) {
+    for (int m = 1; m <= 34; m++) {
+      for (int n = 1; n <= 84; n += 3) {
+        try_gemm(type, m, n, 3, (m + n) % 16);
+      }
+    }
+  }
 }
 
 /* The order of the sum is part of the contract: ((D + bias) + a0 b0) + a1 b1. */
 static void gemm_adds_in_order(void **state) {
   (void)state;
-  const float A[3] = {1, 1, 1}, B[3] = {-0x1p24f, 1, 1}, D = 0x1p24f, bias = 1;
+  const float A[3] = {1, 1, 1};
+  const float B[3] = {-0x1p24f, 1, 1};
+  const float D = 0x1p24f;
+  const float bias = 1;
   float C = 0;
   /* 2^24 + 1 rounds to 2^24, minus 2^24 is 0, plus 1 plus 1 is 2; any other order gives another number */
   ph_kern_get(PH_F32)->gemm(1, 1, 3, A, 3, 1, B, 1, &D, 1, &bias, &C, 1);

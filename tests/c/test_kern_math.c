@@ -7,8 +7,9 @@ enum { CHUNK = 1024 };
 /* Distance in units in the last place of a float32 or float64 near `want`; denormals count in their fixed unit. */
 static double ulps(ph_dtype type, long double want, double got) {
   int e;
-  if (isnan(got))
+  if (isnan(got)) {
     return INFINITY;
+  }
   frexpl(want, &e);
   e = type == PH_F64 ? (e - 53 < -1074 ? -1074 : e - 53) : (e - 24 < -149 ? -149 : e - 24);
   return (double)fabsl(ldexpl((long double)got - want, -e));
@@ -27,7 +28,8 @@ static double chunk_worst(const ph_kern *k, ph_act f, const void *x, void *y, in
 
 /* Every `stride`-th float32 pattern up to `top`, both signs: all magnitudes, denormals too. */
 static double sweep_f32(const ph_kern *k, ph_act f, float top, uint32_t stride) {
-  float x[CHUNK], y[CHUNK];
+  float x[CHUNK];
+  float y[CHUNK];
   double worst = 0;
   uint32_t end;
   memcpy(&end, &top, 4);
@@ -46,7 +48,9 @@ static double sweep_f32(const ph_kern *k, ph_act f, float top, uint32_t stride) 
 
 /* Random float64 of magnitude 2^-40 .. top, uniform in the logarithm and uniform, both signs. */
 static double sweep_f64(const ph_kern *k, ph_act f, double top, int chunks) {
-  double x[CHUNK], y[CHUNK], worst = 0;
+  double x[CHUNK];
+  double y[CHUNK];
+  double worst = 0;
   for (int c = 0; c < chunks; c++) {
     for (int i = 0; i < CHUNK; i++) {
       const double u = trial_random();
@@ -62,9 +66,11 @@ static double sweep_f64(const ph_kern *k, ph_act f, double top, int chunks) {
 static void check_accuracy(ph_act f, float top32, double top64, double ulp) {
   static const char *const names[] = {"portable", "avx2", "avx512", "neon"};
   for (int t = 0; t < PH_COUNT(names); t++) {
-    const ph_kern *k32 = ph_kern_find(PH_F32, names[t]), *k64 = ph_kern_find(PH_F64, names[t]);
-    if (!k32)
+    const ph_kern *k32 = ph_kern_find(PH_F32, names[t]);
+    const ph_kern *k64 = ph_kern_find(PH_F64, names[t]);
+    if (!k32) {
       continue;
+    }
     const double e32 = sweep_f32(k32, f, top32, 10007);
     const double e64 = sweep_f64(k64, f, top64, 100);
     print_message("%-9s %-8s worst error %.2f ulp float32, %.2f ulp float64\n", ph_act_name(f), names[t], e32, e64);
@@ -76,8 +82,9 @@ static void check_accuracy(ph_act f, float top32, double top64, double ulp) {
 /* Every function where no factor of any of them is denormal. */
 static void functions_are_accurate(void **state) {
   (void)state;
-  for (int f = 0; f < PH_ACT_COUNT; f++)
+  for (int f = 0; f < PH_ACT_COUNT; f++) {
     check_accuracy((ph_act)f, 12.9f, 37, 6);
+  }
 }
 
 /* The bounds that isa_math.h documents, over their whole range; silu ends where its second factor is denormal. */
@@ -93,7 +100,8 @@ static void documented_bounds_hold(void **state) {
 static void tanh_is_bounded_and_odd(void **state) {
   (void)state;
   const ph_kern *k = ph_kern_get(PH_F32);
-  float x[CHUNK], y[CHUNK];
+  float x[CHUNK];
+  float y[CHUNK];
   for (uint32_t u = 0x40000000; u < 0x7f800000; u += 977 * CHUNK) {
     for (uint32_t i = 0; i < CHUNK; i++) {
       const uint32_t v = (u + i / 2) | (i % 2 ? 0x80000000 : 0);
@@ -101,8 +109,9 @@ static void tanh_is_bounded_and_odd(void **state) {
     }
     k->act(PH_ACT_TANH, 1, CHUNK, x, CHUNK, y, CHUNK);
     for (int i = 0; i < CHUNK; i += 2) {
-      if (isnan(x[i]))
+      if (isnan(x[i])) {
         continue;
+      }
       assert_true(y[i] <= 1 && y[i] == -y[i + 1]);
       assert_true(x[i] < 9.1f || y[i] == 1);
     }

@@ -50,7 +50,12 @@ static void layernorm_of_a_constant_row(void **state) {
   (void)state;
   EACH_TYPE(type) {
     const ph_kern *k = ph_kern_get(type);
-    double x[40], g[40], b[40], y[40], stat[4], gx[40];
+    double x[40];
+    double g[40];
+    double b[40];
+    double y[40];
+    double stat[4];
+    double gx[40];
     for (int i = 0; i < 33; i++) {
       set_elem(type, x, i, 0.1);
       set_elem(type, g, i, 1);
@@ -80,18 +85,22 @@ static void softmax_all_sizes(void **state) {
   (void)state;
   EACH_TYPE(type) EACH_SIZE(m) EACH_SIZE(n) for (int g = 0; g < 2; g++) {
     int32_t label[80];
-    for (int r = 0; r < 80; r++)
+    for (int r = 0; r < 80; r++) {
       label[r] = n ? (r * 7 + 3) % n : 0;
+    }
     trial q = {.type = type, .m = m, .n = n, .flag = g, .a = 1.0 / 3, .label = label};
     tile_new(&q, 0, m, n, n % 3);
     tile_new(&q, 1, m, n, m % 3);
     tile_new(&q, 2, m, 1, 0);
     tile_new(&q, 3, m, 1, 0);
-    for (int64_t i = 0; i < m; i++)
-      for (int64_t j = 0; j < n; j++)
+    for (int64_t i = 0; i < m; i++) {
+      for (int64_t j = 0; j < n; j++) {
         tile_set(&q, 0, i, j, 20 * tile_get(&q, 0, i, j));
-    for (int64_t j = 0; m > 1 && j < n; j++)
+      }
+    }
+    for (int64_t j = 0; m > 1 && j < n; j++) {
       tile_set(&q, 0, 1, j, 3); /* all equal: only label 0 is a hit */
+    }
     trial_run("softmax_ce", run_softmax, &q, g && n ? 2 | 4 | 8 : 4 | 8, 8 * trial_eps(type), 8 * trial_eps(type));
   }
 }
@@ -100,11 +109,14 @@ static void softmax_beyond_the_range(void **state) {
   (void)state;
   EACH_TYPE(type) {
     const ph_kern *k = ph_kern_get(type);
-    double x[4], g[4], loss[1];
+    double x[4];
+    double g[4];
+    double loss[1];
     const int32_t label = 1;
     int32_t hit;
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) {
       set_elem(type, x, i, i == 1 ? 3e4 : -3e4);
+    }
     k->softmax_ce(1, 3, x, 3, &label, 1, loss, &hit, g, 3);
     assert_true(loss[0] == 0 && hit == 1 && elem(type, g, 1) == 0);
     set_elem(type, x, 2, NAN);
@@ -120,16 +132,18 @@ static void run_mse(const ph_kern *k, trial *q) {
   double loss[80] = {0};
   k->mse(q->m, q->n, q->v[0].at, q->v[0].ld, q->v[1].at, q->v[1].ld, q->a, loss, q->flag ? q->v[2].at : NULL,
          q->v[2].ld);
-  for (int r = 0; r < q->m; r++)
+  for (int r = 0; r < q->m; r++) {
     tile_set(q, 3, r, 0, loss[r]);
+  }
 }
 
 static void mse_all_sizes(void **state) {
   (void)state;
   EACH_TYPE(type) EACH_SIZE(m) EACH_SIZE(n) for (int g = 0; g < 2; g++) {
     trial q = {.type = type, .m = m, .n = n, .flag = g, .a = 0.3};
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) {
       tile_new(&q, i, m, n, (m + i) % 3);
+    }
     tile_new(&q, 3, m, 1, 0);
     trial_run("mse", run_mse, &q, g ? 4 | 8 : 8, trial_eps(type), 16 * trial_eps(type));
   }
@@ -138,8 +152,9 @@ static void mse_all_sizes(void **state) {
 static void run_norms(const ph_kern *k, trial *q) {
   double out[80] = {0};
   k->rownorm(q->m, q->n, q->v[0].at, q->v[0].ld, out);
-  for (int r = 0; r < q->m; r++)
+  for (int r = 0; r < q->m; r++) {
     tile_set(q, 1, r, 0, out[r]);
+  }
   tile_set(q, 2, 0, 0, k->sumsq(q->n, q->v[0].at));
 }
 
@@ -157,7 +172,8 @@ static void norms_all_sizes(void **state) {
 /* (3, 4) times any power of two has norm 5 times it, to the ends of the range. */
 static void rownorm_is_scaled(void **state) {
   (void)state;
-  const ph_kern *k32 = ph_kern_get(PH_F32), *k64 = ph_kern_get(PH_F64);
+  const ph_kern *k32 = ph_kern_get(PH_F32);
+  const ph_kern *k64 = ph_kern_get(PH_F64);
   double out;
   for (int e = -1074; e <= 1020; e += 2) {
     const double x[2] = {ldexp(3, e), ldexp(-4, e)};
@@ -197,14 +213,17 @@ static void optimizers_all_sizes(void **state) {
   (void)state;
   EACH_TYPE(type) EACH_SIZE(n) for (int decay = 0; decay < 2; decay++) {
     trial q = {.type = type, .m = 1, .n = n, .flag = decay};
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++) {
       tile_new(&q, i, 1, n, 0);
-    for (int64_t j = 0; j < n; j++)
+    }
+    for (int64_t j = 0; j < n; j++) {
       tile_set(&q, 3, 0, j, fabs(tile_get(&q, 3, 0, j)));
+    }
     trial_run("adam", run_adam, &q, 1 | 4 | 8, 4 * trial_eps(type), 4 * trial_eps(type));
     trial p = {.type = type, .m = 1, .n = n, .flag = decay};
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) {
       tile_new(&p, i, 1, n, 0);
+    }
     trial_run("sgd", run_sgd, &p, 1 | 4, 4 * trial_eps(type), 0);
   }
 }
@@ -214,13 +233,15 @@ static void nonfinite_is_found(void **state) {
   static const char *const names[] = {"portable", "avx2", "avx512", "neon"};
   enum { N = 9000 };
   double *x = ph_mem_new(N, sizeof(double));
-  for (int t = 0; t < PH_COUNT(names); t++)
+  for (int t = 0; t < PH_COUNT(names); t++) {
     EACH_TYPE(type) {
       const ph_kern *k = ph_kern_find(type, names[t]);
-      if (!k)
+      if (!k) {
         continue;
-      for (int i = 0; i < N; i++)
+      }
+      for (int i = 0; i < N; i++) {
         set_elem(type, x, i, i % 2 ? 3e38 : -1e-40);
+      }
       assert_int_equal(-1, k->first_nonfinite(N, x));
       assert_int_equal(-1, k->first_nonfinite(0, x));
       for (int i = N - 1; i >= 0; i -= 1 + i / 50) {
@@ -230,6 +251,7 @@ static void nonfinite_is_found(void **state) {
         assert_int_equal(-1, k->first_nonfinite(i, x));
       }
     }
+  }
   ph_mem_free(x);
 }
 

@@ -13,9 +13,11 @@ static void act_all_sizes(void **state) {
     trial q = {.type = type, .m = m, .n = n, .f = (ph_act)f, .flag = (m + n + f) % 2};
     tile_new(&q, 0, m, n, (m + f) % 3);
     tile_new(&q, 1, m, n, (n + f) % 3);
-    for (int64_t i = 0; i < m; i++)
-      for (int64_t j = 0; j < n; j++)
+    for (int64_t i = 0; i < m; i++) {
+      for (int64_t j = 0; j < n; j++) {
         tile_set(&q, 0, i, j, 8 * tile_get(&q, 0, i, j));
+      }
+    }
     trial_run("act", run_act, &q, q.flag ? 1 : 2, 0, 4 * trial_eps(type)); /* a few roundings of relative size */
   }
 }
@@ -32,14 +34,16 @@ static void act_bwd_all_sizes(void **state) {
   (void)state;
   EACH_TYPE(type) EACH_SIZE(m) EACH_SIZE(n) for (int f = 0; f < PH_ACT_COUNT; f++) {
     trial q = {.type = type, .m = m, .n = n, .f = (ph_act)f, .flag = (m + n + f) % 3, .flag2 = (m + f) % 2};
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++) {
       tile_new(&q, i, m, n, (m + f + i) % 3);
-    for (int64_t i = 0; i < m; i++)
+    }
+    for (int64_t i = 0; i < m; i++) {
       for (int64_t j = 0; j < n; j++) {
         const double x = 6 * tile_get(&q, 0, i, j);
         tile_set(&q, 0, i, j, x);
         tile_set(&q, 1, i, j, (double)ph_ref_act((ph_act)f, x));
       }
+    }
     trial_run("act_bwd", run_act_bwd, &q, q.flag & 1 ? 4 : 8, 4 * trial_eps(type), 4 * trial_eps(type));
   }
 }
@@ -48,25 +52,29 @@ static void act_bwd_all_sizes(void **state) {
 static void act_slope_is_the_derivative(void **state) {
   (void)state;
   const ph_kern *k = ph_kern_get(PH_F64);
-  const double h = 1e-5, one = 1;
-  for (int f = 0; f < PH_ACT_COUNT; f++)
+  const double h = 1e-5;
+  const double one = 1;
+  for (int f = 0; f < PH_ACT_COUNT; f++) {
     for (double x = -9.05; x < 9; x += 0.1) {
       const double at[3] = {x - h, x, x + h};
-      double y[3], g;
+      double y[3];
+      double g;
       k->act((ph_act)f, 1, 3, at, 3, y, 3);
       k->act_bwd((ph_act)f, 1, 1, &x, 1, &y[1], 1, &one, 1, &g, 1, 0);
       ph_near((y[2] - y[0]) / (2 * h), g, 1e-9, 1e-9, "h^2 f''' / 6 and eps / h");
     }
+  }
 }
 
 /* NaN stays NaN; limits at infinity. */
 static void act_at_the_ends(void **state) {
   (void)state;
   static const char *const names[] = {"portable", "avx2", "avx512", "neon"};
-  for (int t = 0; t < PH_COUNT(names); t++)
+  for (int t = 0; t < PH_COUNT(names); t++) {
     EACH_TYPE(type) {
       const ph_kern *k = ph_kern_find(type, names[t]);
-      double buf[4], out[4];
+      double buf[4];
+      double out[4];
       for (int f = 0; k && f < PH_ACT_COUNT; f++) {
         set_elem(type, buf, 0, INFINITY);
         set_elem(type, buf, 1, -INFINITY);
@@ -77,6 +85,7 @@ static void act_at_the_ends(void **state) {
         assert_true(isnan(elem(type, out, 2)));
       }
     }
+  }
 }
 
 static void run_axpby(const ph_kern *k, trial *q) {
@@ -108,8 +117,9 @@ static void axpby_all_sizes(void **state) {
                .flag2 = c % 3 == 1 || c > 3,
                .a = factors[(m + c) % 5],
                .b = factors[(n + c) % 5]};
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) {
       tile_new(&q, i, m, n, (m + c + i) % 3);
+    }
     trial_run("axpby", run_axpby, &q, 1u << q.flag, 2 * trial_eps(type),
               trial_eps(type)); /* a x rounded, then the sum */
   }
@@ -119,8 +129,9 @@ static void mul_all_sizes(void **state) {
   (void)state;
   EACH_TYPE(type) EACH_SIZE(m) EACH_SIZE(n) for (int acc = 0; acc < 2; acc++) {
     trial q = {.type = type, .m = m, .n = n, .flag = acc};
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) {
       tile_new(&q, i, m, n, (m + i) % 3);
+    }
     trial_run("mul", run_mul, &q, 4, trial_eps(type), 0);
   }
 }

@@ -13,20 +13,26 @@ static const char *const backward = "backward stable: a few n eps of the norm";
 static double *matrix(const char *name, int m, int n) {
   double *A = ph_mem_new((size_t)m * (size_t)n, sizeof *A);
   assert_non_null(A);
-  for (int k = 0; k < m * n; k++)
+  for (int k = 0; k < m * n; k++) {
     A[k] = ph_rng_normal(ph_rng_of(11, name), (uint64_t)k);
+  }
   return A;
 }
 
 static double *symmetric(const char *name, int n, bool definite) {
-  double *A = matrix(name, n, n), *S = ph_mem_new((size_t)(n * n), sizeof *S);
-  for (int i = 0; i < n; i++)
-    for (int j = 0; j < n; j++)
-      if (definite)
-        for (int k = 0; k < n; k++)
+  double *A = matrix(name, n, n);
+  double *S = ph_mem_new((size_t)(n * n), sizeof *S);
+  for (int i = 0; i < n; i++) {
+    for (int j = 0; j < n; j++) {
+      if (definite) {
+        for (int k = 0; k < n; k++) {
           S[i * n + j] += A[i * n + k] * A[j * n + k] + (i == j ? 0.1 : 0);
-      else
+        }
+      } else {
         S[i * n + j] = A[i * n + j] + A[j * n + i];
+      }
+    }
+  }
   ph_mem_free(A);
   return S;
 }
@@ -34,23 +40,27 @@ static double *symmetric(const char *name, int n, bool definite) {
 /* Every element of op(A) op(B), by the definition, against C. */
 static void check_product(bool ta, bool tb, int m, int n, int k, const double *A, const double *B, const double *C,
                           double tol) {
-  for (int i = 0; i < m; i++)
+  for (int i = 0; i < m; i++) {
     for (int j = 0; j < n; j++) {
       double want = 0;
-      for (int p = 0; p < k; p++)
+      for (int p = 0; p < k; p++) {
         want += A[ta ? p * m + i : i * k + p] * B[tb ? j * k + p : p * n + j];
+      }
       ph_near(want, C[i * n + j], tol, 0, backward);
     }
+  }
 }
 
 static void check_orthonormal_columns(int m, int n, const double *Q) {
-  for (int i = 0; i < n; i++)
+  for (int i = 0; i < n; i++) {
     for (int j = 0; j < n; j++) {
       double dot = 0;
-      for (int k = 0; k < m; k++)
+      for (int k = 0; k < m; k++) {
         dot += Q[k * n + i] * Q[k * n + j];
+      }
       ph_near(i == j, dot, 1e-13, 0, backward);
     }
+  }
 }
 
 static void the_start_check_passes(void **state) {
@@ -64,8 +74,9 @@ static void the_start_check_passes(void **state) {
   assert_non_null(strstr(info.config, "OpenBLAS"));
   assert_true(strlen(info.core) > 0);
   assert_true(!info.wanted[0] || !strcmp(info.wanted, ph_la_wanted_core()));
-  if (!strcmp(info.core, "Prescott"))
+  if (!strcmp(info.core, "Prescott")) {
     assert_string_equal(ph_la_wanted_core(), info.wanted);
+  }
 }
 
 static void a_rate_is_measured(void **state) {
@@ -76,13 +87,18 @@ static void a_rate_is_measured(void **state) {
 
 static void gemm_equals_the_definition(void **state) {
   (void)state;
-  double *A = matrix("gemm.A", N_MAX, N_MAX), *B = matrix("gemm.B", N_MAX, N_MAX), *C = matrix("gemm.C", N_MAX, N_MAX);
-  for (int s = 0; s < PH_COUNT(sizes); s++)
+  double *A = matrix("gemm.A", N_MAX, N_MAX);
+  double *B = matrix("gemm.B", N_MAX, N_MAX);
+  double *C = matrix("gemm.C", N_MAX, N_MAX);
+  for (int s = 0; s < PH_COUNT(sizes); s++) {
     for (int t = 0; t < 4; t++) {
-      int m = sizes[s], n = sizes[(s + 3) % PH_COUNT(sizes)], k = sizes[(s + 5) % PH_COUNT(sizes)];
+      int m = sizes[s];
+      int n = sizes[(s + 3) % PH_COUNT(sizes)];
+      int k = sizes[(s + 5) % PH_COUNT(sizes)];
       ph_la_gemm(t & 1, t & 2, m, n, k, A, B, C);
       check_product(t & 1, t & 2, m, n, k, A, B, C, 1e-13);
     }
+  }
   C[0] = 7;
   ph_la_gemm(false, false, 0, 3, 3, A, B, C);
   assert_true(C[0] == 7);
@@ -97,8 +113,11 @@ static void eigh_diagonalises(void **state) {
   (void)state;
   for (int s = 0; s < PH_COUNT(sizes); s++) {
     int n = sizes[s];
-    double *A = symmetric("eigh", n, false), *V = matrix("eigh.V", n, n), *AV = matrix("eigh.AV", n, n);
-    double w[N_MAX], only[N_MAX];
+    double *A = symmetric("eigh", n, false);
+    double *V = matrix("eigh.V", n, n);
+    double *AV = matrix("eigh.AV", n, n);
+    double w[N_MAX];
+    double only[N_MAX];
     ph_ok(ph_la_eigh(n, A, w, V, NULL));
     ph_ok(ph_la_eigh(n, A, only, NULL, NULL));
     check_orthonormal_columns(n, n, V);
@@ -106,8 +125,9 @@ static void eigh_diagonalises(void **state) {
     for (int j = 0; j < n; j++) {
       assert_true(j == 0 || w[j - 1] <= w[j]);
       ph_near(w[j], only[j], 1e-12, 0, backward);
-      for (int i = 0; i < n; i++)
+      for (int i = 0; i < n; i++) {
         ph_near(w[j] * V[i * n + j], AV[i * n + j], 1e-12, 0, backward);
+      }
     }
     ph_mem_free(A);
     ph_mem_free(V);
@@ -127,15 +147,19 @@ static void eigh_gen_solves_a_known_pencil(void **state) {
 
 static void eig_finds_complex_pairs(void **state) {
   (void)state;
-  double re[3], im[3];
+  double re[3];
+  double im[3];
   ph_ok(ph_la_eig(3, (double[]){0, -2, 0, 2, 0, 0, 0, 0, -5}, re, im, NULL));
-  double pair = 0, real = 0;
-  for (int i = 0; i < 3; i++)
+  double pair = 0;
+  double real = 0;
+  for (int i = 0; i < 3; i++) {
     if (im[i] != 0) {
       pair += fabs(im[i]);
       ph_near(0, re[i], 1e-14, 0, backward);
-    } else
+    } else {
       real += re[i];
+    }
+  }
   ph_near(4, pair, 1e-14, 0, backward);
   ph_near(-5, real, 1e-14, 0, backward);
 }
@@ -143,17 +167,23 @@ static void eig_finds_complex_pairs(void **state) {
 static void svd_rebuilds(void **state) {
   (void)state;
   for (int s = 0; s < PH_COUNT(sizes); s++) {
-    int m = sizes[s], n = sizes[(s + 4) % PH_COUNT(sizes)], r = m < n ? m : n;
-    double *A = matrix("svd", m, n), *U = matrix("svd.U", m, r), *Vt = matrix("svd.V", r, n);
-    double sv[N_MAX], only[N_MAX];
+    int m = sizes[s];
+    int n = sizes[(s + 4) % PH_COUNT(sizes)];
+    int r = m < n ? m : n;
+    double *A = matrix("svd", m, n);
+    double *U = matrix("svd.U", m, r);
+    double *Vt = matrix("svd.V", r, n);
+    double sv[N_MAX];
+    double only[N_MAX];
     ph_ok(ph_la_svd(m, n, A, sv, U, Vt, NULL));
     ph_ok(ph_la_svd(m, n, A, only, NULL, NULL, NULL));
     check_orthonormal_columns(m, r, U);
     for (int j = 0; j < r; j++) {
       assert_true(sv[j] >= 0 && (j == 0 || sv[j] <= sv[j - 1]));
       ph_near(sv[j], only[j], 1e-12, 0, backward);
-      for (int i = 0; i < m; i++)
+      for (int i = 0; i < m; i++) {
         U[i * r + j] *= sv[j];
+      }
     }
     check_product(false, false, m, n, r, U, Vt, A, 1e-12);
     ph_mem_free(A);
@@ -178,8 +208,9 @@ static void logdet_has_value_and_sign(void **state) {
   ph_ok(ph_la_logdet(0, NULL, &value, &sign, NULL));
   assert_true(value == 0 && sign == 1); /* the empty product */
   double big[N_MAX * N_MAX] = {0};
-  for (int i = 0; i < N_MAX; i++)
+  for (int i = 0; i < N_MAX; i++) {
     big[i * N_MAX + i] = 1e-30; /* the determinant itself underflows */
+  }
   ph_ok(ph_la_logdet(N_MAX, big, &value, &sign, NULL));
   ph_near(N_MAX * log(1e-30), value, 0, 1e-14, "sum of equal terms");
   assert_int_equal(1, sign);
@@ -188,17 +219,21 @@ static void logdet_has_value_and_sign(void **state) {
 static void solve_and_inverse_agree(void **state) {
   (void)state;
   for (int s = 0; s < PH_COUNT(sizes); s++) {
-    int n = sizes[s], m = sizes[(s + 2) % PH_COUNT(sizes)];
-    double *A = symmetric("solve", n, true), *B = matrix("solve.B", n, m), *X = matrix("X", n, m),
-           *I = matrix("I", n, n);
+    int n = sizes[s];
+    int m = sizes[(s + 2) % PH_COUNT(sizes)];
+    double *A = symmetric("solve", n, true);
+    double *B = matrix("solve.B", n, m);
+    double *X = matrix("X", n, m);
+    double *I = matrix("I", n, n);
     double *E = matrix("E", n, n);
     A[n - 1] += 0.5; /* not symmetric any more */
     ph_ok(ph_la_solve(n, m, A, B, X, NULL));
     check_product(false, false, n, m, n, A, X, B, 1e-9);
     ph_ok(ph_la_inverse(n, A, I, NULL));
     ph_la_gemm(false, false, n, n, n, A, I, E);
-    for (int k = 0; k < n * n; k++)
+    for (int k = 0; k < n * n; k++) {
       ph_near(k % (n + 1) == 0, E[k], 1e-9, 0, "condition of the matrix times eps");
+    }
     ph_mem_free(A);
     ph_mem_free(B);
     ph_mem_free(X);
@@ -222,12 +257,15 @@ static void cholesky_factors_or_says_no(void **state) {
   bool definite = false;
   for (int s = 0; s < PH_COUNT(sizes); s++) {
     int n = sizes[s];
-    double *A = symmetric("chol", n, true), *F = matrix("F", n, n);
+    double *A = symmetric("chol", n, true);
+    double *F = matrix("F", n, n);
     ph_ok(ph_la_cholesky(n, A, F, &definite, NULL));
     assert_true(definite);
-    for (int i = 0; i < n; i++)
-      for (int j = i + 1; j < n; j++)
+    for (int i = 0; i < n; i++) {
+      for (int j = i + 1; j < n; j++) {
         assert_true(F[i * n + j] == 0);
+      }
+    }
     check_product(false, true, n, n, n, F, F, A, 1e-11);
     A[n * n - 1] = -1;
     ph_ok(ph_la_cholesky(n, A, F, &definite, NULL));
@@ -240,15 +278,19 @@ static void cholesky_factors_or_says_no(void **state) {
 static void qr_is_thin_with_positive_diagonal(void **state) {
   (void)state;
   for (int s = 0; s < PH_COUNT(sizes); s++) {
-    int n = sizes[s], m = s % 2 ? n : n + 5;
-    double *A = matrix("qr", m, n), *Q = matrix("Q", m, n), *R = matrix("R", n, n);
+    int n = sizes[s];
+    int m = s % 2 ? n : n + 5;
+    double *A = matrix("qr", m, n);
+    double *Q = matrix("Q", m, n);
+    double *R = matrix("R", n, n);
     ph_ok(ph_la_qr(m, n, A, Q, R, NULL));
     check_orthonormal_columns(m, n, Q);
     check_product(false, false, m, n, n, Q, R, A, 1e-12);
     for (int i = 0; i < n; i++) {
       assert_true(R[i * n + i] > 0);
-      for (int j = 0; j < i; j++)
+      for (int j = 0; j < i; j++) {
         assert_true(R[i * n + j] == 0);
+      }
     }
     ph_mem_free(A);
     ph_mem_free(Q);
@@ -280,14 +322,18 @@ enum { CALLS = 9 };
 static void what_is_not_finite_is_refused(void **state) {
   (void)state;
   static const double bad[] = {NAN, INFINITY, -INFINITY};
-  for (int which = 0; which < CALLS; which++)
+  for (int which = 0; which < CALLS; which++) {
     for (int b = 0; b < PH_COUNT(bad); b++) {
-      double A[9] = {2, 0, 0, 0, 2, 0, 0, 0, 2}, I[9] = {1, 0, 0, 0, 1, 0, 0, 0, 1}, X[9] = {7}, Y[9] = {7};
+      double A[9] = {2, 0, 0, 0, 2, 0, 0, 0, 2};
+      double I[9] = {1, 0, 0, 0, 1, 0, 0, 0, 1};
+      double X[9] = {7};
+      double Y[9] = {7};
       ph_err err;
       A[5] = bad[b];
       ph_fails(PH_E_NONFINITE, "element (2, 3)", call(which, 3, A, I, X, Y, &err), err);
       assert_true(X[0] == 7 && Y[0] == 7);
     }
+  }
   double X[4];
   ph_err err;
   ph_fails(PH_E_NONFINITE, "(2, 1)", ph_la_solve(2, 1, (double[]){1, 0, 0, 1}, (double[]){1, NAN}, X, &err), err);
@@ -295,17 +341,22 @@ static void what_is_not_finite_is_refused(void **state) {
 
 static void empty_matrices_are_fine(void **state) {
   (void)state;
-  double X[1], Y[1];
-  for (int which = 0; which < CALLS; which++)
+  double X[1];
+  double Y[1];
+  for (int which = 0; which < CALLS; which++) {
     ph_ok(call(which, 0, X, X, X, Y, NULL));
+  }
 }
 
 static ph_status call_all(void) {
-  const double A[9] = {4, 1, 0, 1, 3, 1, 0, 1, 2}, I[9] = {1, 0, 0, 0, 1, 0, 0, 0, 1};
-  double X[9], Y[9];
+  const double A[9] = {4, 1, 0, 1, 3, 1, 0, 1, 2};
+  const double I[9] = {1, 0, 0, 0, 1, 0, 0, 0, 1};
+  double X[9];
+  double Y[9];
   ph_status st = PH_OK;
-  for (int which = 0; !st && which < CALLS; which++)
+  for (int which = 0; !st && which < CALLS; which++) {
     st = call(which, 3, A, I, X, Y, NULL);
+  }
   return st;
 }
 

@@ -64,8 +64,12 @@ static void side_by_side_equals_one_by_one(void **state) {
   one.port = 0;
   ph_laws_random two = one;
   two.inputs = 2;
-  double norm1[7], bound1[7], norm2[14], bound2[14];
-  int64_t guarded1, guarded2;
+  double norm1[7];
+  double bound1[7];
+  double norm2[14];
+  double bound2[14];
+  int64_t guarded1;
+  int64_t guarded2;
   ph_ok(ph_laws_conserve(&one, pool, norm1, bound1, &guarded1, &err));
   ph_ok(ph_laws_conserve(&two, pool, norm2, bound2, &guarded2, &err));
   assert_int_equal(guarded1, guarded2);
@@ -80,7 +84,10 @@ static void side_by_side_equals_one_by_one(void **state) {
 static void bits_do_not_depend_on_threads(void **state) {
   (void)state;
   enum { N = 11 * 2 * 7 };
-  static double a[N], b[N], c[N], d[N];
+  static double a[N];
+  static double b[N];
+  static double c[N];
+  static double d[N];
   for (int inputs = 1; inputs <= 2; inputs++) {
     ph_laws_random q = config(8, inputs);
     for (int threads = 1; threads <= 3; threads += 2) {
@@ -98,17 +105,21 @@ static void bits_do_not_depend_on_threads(void **state) {
 static void norms_stay_below_the_ceiling_and_reach_it(void **state) {
   (void)state;
   enum { STREAMS = 40, DEPTH = 50 };
-  static double norm[STREAMS * (DEPTH + 1)], bound[STREAMS * (DEPTH + 1)];
+  static double norm[STREAMS * (DEPTH + 1)];
+  static double bound[STREAMS * (DEPTH + 1)];
   ph_pool *pool;
   ph_err err = {0};
   ph_ok(ph_pool_new(&pool, 2, &err));
   ph_laws_random c = config(16, 1);
-  c.streams = STREAMS, c.depth = DEPTH;
+  c.streams = STREAMS;
+  c.depth = DEPTH;
   ph_ok(ph_laws_conserve(&c, pool, norm, bound, NULL, &err));
   for (int i = 0; i < STREAMS * (DEPTH + 1); i++) {
     assert_true(norm[i] <= bound[i] * (1 + 1e-12));
   }
-  c.damping = 0, c.port = 0; /* nothing is lost and nothing enters: the ceiling is attained */
+  /* Nothing is lost and nothing enters: the ceiling is attained. */
+  c.damping = 0;
+  c.port = 0;
   ph_ok(ph_laws_conserve(&c, pool, norm, bound, NULL, &err));
   for (int i = 0; i < STREAMS * (DEPTH + 1); i++) {
     ph_near(bound[i], norm[i], 0, 1e-13, "fifty rotations");
@@ -126,7 +137,8 @@ static void a_graded_spectrum_is_exact_beyond_the_range_of_the_product(void **st
   for (int t = 0; t < L; t++) { /* diag(100, 1, 1/1000): the product overflows at 10^400 */
     M[t][0][0] = 100, M[t][1][1] = 1, M[t][2][2] = 1e-3;
   }
-  double logs[3], change;
+  double logs[3];
+  double change;
   ph_ok(ph_laws_spectrum(1, L, 3, &M[0][0][0], 4, pool, logs, &change, &err));
   ph_near(L * log(100), logs[0], 0, 1e-14, "sum of logarithms");
   ph_near(0, logs[1], 1e-12, 0, "sum of logarithms");
@@ -139,7 +151,8 @@ static void a_graded_spectrum_is_exact_beyond_the_range_of_the_product(void **st
 }
 
 static ph_status run_once(const ph_laws_random *c, ph_pool *pool) {
-  static double a[200], b[200];
+  static double a[200];
+  static double b[200];
   ph_err err;
   return ph_laws_conserve(c, pool, a, b, NULL, &err);
 }

@@ -7,8 +7,9 @@ static void blocks_are_aligned_and_zero(void **state) {
     unsigned char *p = ph_mem_new(sizes[i], 3);
     assert_non_null(p);
     assert_int_equal(0, (uintptr_t)p % 64);
-    for (size_t k = 0; k < 3 * sizes[i]; k++)
+    for (size_t k = 0; k < 3 * sizes[i]; k++) {
       assert_int_equal(0, p[k]);
+    }
     memset(p, 0xff, 3 * sizes[i]);
     ph_mem_free(p);
   }
@@ -17,7 +18,8 @@ static void blocks_are_aligned_and_zero(void **state) {
 static void books_balance(void **state) {
   (void)state;
   ph_mem_stats a = ph_mem_now();
-  void *p = ph_mem_new(10, 100), *q = ph_mem_new(1, 24);
+  void *p = ph_mem_new(10, 100);
+  void *q = ph_mem_new(1, 24);
   ph_mem_stats b = ph_mem_now();
   assert_int_equal(a.blocks + 2, b.blocks);
   assert_int_equal(a.bytes + 1024, b.bytes);
@@ -33,7 +35,8 @@ static void books_balance(void **state) {
 
 static void empty_blocks_are_valid_and_distinct(void **state) {
   (void)state;
-  void *p = ph_mem_new(0, 8), *q = ph_mem_new(8, 0);
+  void *p = ph_mem_new(0, 8);
+  void *q = ph_mem_new(8, 0);
   assert_non_null(p);
   assert_non_null(q);
   assert_ptr_not_equal(p, q);
@@ -75,17 +78,20 @@ static void the_nth_allocation_fails_once(void **state) {
   (void)state;
   void *p[5];
   ph_mem_fail_at(3);
-  for (int i = 0; i < 5; i++)
+  for (int i = 0; i < 5; i++) {
     p[i] = ph_mem_new(1, 1);
-  for (int i = 0; i < 5; i++)
+  }
+  for (int i = 0; i < 5; i++) {
     assert_true((p[i] == NULL) == (i == 2));
+  }
   ph_mem_fail_at(1);
   ph_mem_fail_at(0);
   void *again = ph_mem_new(1, 1);
   assert_non_null(again);
   ph_mem_free(again);
-  for (int i = 0; i < 5; i++)
+  for (int i = 0; i < 5; i++) {
     ph_mem_free(p[i]);
+  }
 }
 
 int main(void) {

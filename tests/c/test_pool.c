@@ -20,8 +20,9 @@ static void count_task(void *ctx, int task, int worker) {
     return;
   }
   int now = atomic_fetch_add(&b->inside[worker], 1) + 1;
-  if (now > atomic_load(&b->worst))
+  if (now > atomic_load(&b->worst)) {
     atomic_store(&b->worst, now);
+  }
   b->times[task]++;
   atomic_fetch_sub(&b->inside[worker], 1);
 }
@@ -36,8 +37,9 @@ static void every_task_runs_once_and_workers_do_not_overlap(void **state) {
     for (int c = 0; c < PH_COUNT(counts); c++) {
       book b = {0};
       ph_pool_run(pool, counts[c], count_task, &b);
-      for (int k = 0; k < MAX_TASKS; k++)
+      for (int k = 0; k < MAX_TASKS; k++) {
         assert_int_equal(k < counts[c], b.times[k]);
+      }
       assert_int_equal(counts[c] > 0, b.worst);
       assert_int_equal(0, b.out_of_range);
     }
@@ -54,8 +56,9 @@ static void rounds_follow_each_other(void **state) {
   for (int round = 1; round <= 20000; round++) {
     int n = 2 + round % 5;
     ph_pool_run(pool, n, count_task, &b);
-    if (round % 5 == 0)
+    if (round % 5 == 0) {
       assert_int_equal(round, b.times[0]);
+    }
   }
   assert_int_equal(4000, b.times[5]);
   assert_int_equal(0, b.times[6]);

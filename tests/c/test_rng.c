@@ -40,11 +40,13 @@ static void seed_and_name_choose_the_stream(void **state) {
   } keys[] = {{0, ""},  {0, "A"},          {1, "A"},
               {0, "B"}, {0, "AB"},         {0, "BA"},
               {1, ""},  {UINT64_MAX, "A"}, {(uint64_t)1 << 32, "A"}};
-  for (int i = 0; i < PH_COUNT(keys); i++)
+  for (int i = 0; i < PH_COUNT(keys); i++) {
     for (int j = 0; j < i; j++) {
-      ph_rng a = ph_rng_of(keys[i].seed, keys[i].name), b = ph_rng_of(keys[j].seed, keys[j].name);
+      ph_rng a = ph_rng_of(keys[i].seed, keys[i].name);
+      ph_rng b = ph_rng_of(keys[j].seed, keys[j].name);
       assert_true(ph_rng_u64(a, 0) != ph_rng_u64(b, 0));
     }
+  }
 }
 
 static void log_agrees_with_libm(void **state) {
@@ -65,7 +67,9 @@ static void turn_agrees_with_libm(void **state) {
   const double tau = 0x1.921fb54442d18p+2;
   ph_rng r = ph_rng_of(1, "turn");
   for (int i = 0; i < 200000; i++) {
-    double u = ph_rng_uniform(r, (uint64_t)i), s, c;
+    double u = ph_rng_uniform(r, (uint64_t)i);
+    double s;
+    double c;
     ph_rng_turn(u, &s, &c);
     ph_near(sin(tau * u), s, 1e-15, 0, "libm sees the rounded angle: 2 pi eps/2, and its own eps");
     ph_near(cos(tau * u), c, 1e-15, 0, "as for the sine");
@@ -73,7 +77,8 @@ static void turn_agrees_with_libm(void **state) {
   }
   static const double exact[][3] = {{0, 0, 1}, {0.25, 1, 0}, {0.5, 0, -1}, {0.75, -1, 0}, {1, 0, 1}};
   for (int i = 0; i < PH_COUNT(exact); i++) {
-    double s, c;
+    double s;
+    double c;
     ph_rng_turn(exact[i][0], &s, &c);
     assert_true(s == exact[i][1] && c == exact[i][2]);
   }
@@ -84,7 +89,10 @@ static void uniform_is_uniform(void **state) {
   enum { N = 1 << 20, BINS = 64 };
   ph_rng r = ph_rng_of(3, "uniform");
   int count[BINS] = {0};
-  double sum = 0, square = 0, lag = 0, last = 0;
+  double sum = 0;
+  double square = 0;
+  double lag = 0;
+  double last = 0;
   for (uint64_t i = 0; i < N; i++) {
     double u = ph_rng_uniform(r, i);
     assert_true(u >= 0 && u < 1);
@@ -98,8 +106,9 @@ static void uniform_is_uniform(void **state) {
   ph_near(1.0 / 3, square / N, 5 * sqrt(4.0 / 45 / N), 0, "5 sigma of the second moment");
   ph_near(0, lag / N, 5 * (1.0 / 12) / sqrt(N), 0, "5 sigma of the lag-1 covariance");
   double chi2 = 0;
-  for (int b = 0; b < BINS; b++)
+  for (int b = 0; b < BINS; b++) {
     chi2 += pow(count[b] - N / BINS, 2) / (N / BINS);
+  }
   ph_near(BINS - 1, chi2, 5 * sqrt(2.0 * (BINS - 1)), 0, "5 sigma of chi-square");
 }
 
@@ -107,16 +116,21 @@ static void normal_has_its_moments_and_tails(void **state) {
   (void)state;
   enum { N = 1 << 20 };
   ph_rng r = ph_rng_of(4, "normal");
-  double m[5] = {0}, pair = 0, even = 0;
+  double m[5] = {0};
+  double pair = 0;
+  double even = 0;
   int beyond[3] = {0};
   for (uint64_t i = 0; i < N; i++) {
     double z = ph_rng_normal(r, i);
-    for (int k = 1; k <= 4; k++)
+    for (int k = 1; k <= 4; k++) {
       m[k] += pow(z, k) / N;
-    for (int k = 0; k < 3; k++)
+    }
+    for (int k = 0; k < 3; k++) {
       beyond[k] += fabs(z) > k + 1;
-    if (i % 2)
+    }
+    if (i % 2) {
       pair += z * even / (N / 2);
+    }
     even = z;
   }
   ph_near(0, m[1], 5 / sqrt(N), 0, "5 sigma of the mean");
@@ -134,10 +148,11 @@ static void fill_equals_single_numbers(void **state) {
   (void)state;
   static const int64_t sizes[] = {0, 1, 2, 3, 7, 64, 65};
   ph_rng r = ph_rng_of(5, "fill");
-  for (int s = 0; s < PH_COUNT(sizes); s++)
-    for (uint64_t first = 0; first < 4; first++)
+  for (int s = 0; s < PH_COUNT(sizes); s++) {
+    for (uint64_t first = 0; first < 4; first++) {
       for (int dtype = PH_F32; dtype <= PH_F64; dtype++) {
-        ph_tensor *t = NULL, *u = NULL;
+        ph_tensor *t = NULL;
+        ph_tensor *u = NULL;
         ph_ok(ph_tensor_new(&t, (ph_dtype)dtype, 1, sizes + s, NULL));
         ph_ok(ph_tensor_new(&u, (ph_dtype)dtype, 1, sizes + s, NULL));
         ph_rng_fill_normal(r, first, 0.3, t);
@@ -151,6 +166,8 @@ static void fill_equals_single_numbers(void **state) {
         ph_tensor_free(t);
         ph_tensor_free(u);
       }
+    }
+  }
 }
 
 static void permutations_are_permutations(void **state) {
@@ -176,13 +193,16 @@ static void permutations_are_uniform(void **state) {
     int32_t p[4];
     ph_rng_permutation(ph_rng_of(8, "perm4"), 100 * i, p, 4);
     int later[4] = {0};
-    for (int a = 0; a < 4; a++)
-      for (int b = a + 1; b < 4; b++)
+    for (int a = 0; a < 4; a++) {
+      for (int b = a + 1; b < 4; b++) {
         later[a] += p[b] < p[a];
+      }
+    }
     count[later[0] * 6 + later[1] * 2 + later[2]]++;
   }
-  for (int k = 0; k < 24; k++)
+  for (int k = 0; k < 24; k++) {
     ph_near(N / 24, count[k], 5 * sqrt(N / 24.0), 0, "5 sigma of a count");
+  }
 }
 
 int main(void) {

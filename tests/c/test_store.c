@@ -19,14 +19,16 @@ const char *__lsan_default_suppressions(void) { return "leak:libhdf5"; }
 
 #define ok(call)                                              \
   do {                                                        \
-    if ((call) != PH_OK)                                      \
+    if ((call) != PH_OK) {                                    \
       fail_msg("%s: %s", ph_status_name(err.code), err.text); \
+    }                                                         \
   } while (0)
 #define refused(want, call)                                                                                \
   do {                                                                                                     \
     ph_status got_ = (call);                                                                               \
-    if (got_ != (want))                                                                                    \
+    if (got_ != (want)) {                                                                                  \
       fail_msg("wanted %s, got %s: %s", ph_status_name(want), ph_status_name(got_), got_ ? err.text : ""); \
+    }                                                                                                      \
     assert_int_equal(err.code, want);                                                                      \
     assert_null(strchr(err.text, '\n'));                                                                   \
   } while (0)
@@ -34,8 +36,9 @@ const char *__lsan_default_suppressions(void) { return "leak:libhdf5"; }
 static ph_tensor *ramp(ph_dtype dtype, int rank, const int64_t *dim) {
   ph_tensor *t;
   ok(ph_tensor_new(&t, dtype, rank, dim, &err));
-  for (int64_t i = 0; i < ph_tensor_count(t); i++)
+  for (int64_t i = 0; i < ph_tensor_count(t); i++) {
     ph_tensor_set(t, i, (double)(i % 100) + (dtype <= PH_F64 ? 0.25 : 0));
+  }
   return t;
 }
 
@@ -48,37 +51,50 @@ static ph_status put_all(ph_image *im) {
   const int64_t dim[4] = {3, 2, 5, 4};
   char path[64];
   ph_status s = PH_OK;
-  for (int d = 0; d < 5 && !s; d++)
+  for (int d = 0; d < 5 && !s; d++) {
     for (int rank = 0; rank <= 4 && !s; rank++) {
       ph_tensor *t = ramp(dtypes[d], rank, dim);
       snprintf(path, sizeof path, "/tensors/%s/rank%d", ph_dtype_name(dtypes[d]), rank);
       s = ph_image_tensor(im, path, t, &err);
       ph_tensor_free(t);
     }
-  for (size_t i = 0; i < sizeof long_text; i++)
+  }
+  for (size_t i = 0; i < sizeof long_text; i++) {
     long_text[i] = (char)('a' + i % 23);
-  if (!s)
+  }
+  if (!s) {
     s = ph_image_text(im, "/text/short", "x = 1\ngr\xc3\xbc\xc3\x9f", 12, &err);
-  if (!s)
+  }
+  if (!s) {
     s = ph_image_text(im, "/text/empty", "", 0, &err);
-  if (!s)
+  }
+  if (!s) {
     s = ph_image_text(im, "/text/spaces", "  a  ", 5, &err);
-  if (!s)
+  }
+  if (!s) {
     s = ph_image_text(im, "/text/long", long_text, sizeof long_text, &err);
-  if (!s)
+  }
+  if (!s) {
     s = ph_image_text(im, "/text/nul", "a\0b\0", 4, &err);
-  if (!s)
+  }
+  if (!s) {
     s = ph_image_text(im, "/text/latin1", "caf\xe9", 4, &err);
-  if (!s)
+  }
+  if (!s) {
     s = ph_image_attr_f64(im, "/", "lr", 0.1, &err);
-  if (!s)
+  }
+  if (!s) {
     s = ph_image_attr_i64(im, "/", "seed", INT64_MIN, &err);
-  if (!s)
+  }
+  if (!s) {
     s = ph_image_attr_text(im, "/", "status", "done", &err);
-  if (!s)
+  }
+  if (!s) {
     s = ph_image_attr_text(im, "/text", "empty", "", &err);
-  if (!s)
+  }
+  if (!s) {
     s = ph_image_attr_f64(im, "/text/long", "nan", NAN, &err);
+  }
   return s;
 }
 
@@ -105,12 +121,14 @@ static void check_text(ph_reader *r, const char *path, const char *want, size_t 
 
 static void check_all(ph_reader *r) {
   const int64_t dim[4] = {3, 2, 5, 4};
-  char path[64], *text;
+  char path[64];
+  char *text;
   double f;
   int64_t i;
-  for (int d = 0; d < 5; d++)
+  for (int d = 0; d < 5; d++) {
     for (int rank = 0; rank <= 4; rank++) {
-      ph_tensor *want = ramp(dtypes[d], rank, dim), *got;
+      ph_tensor *want = ramp(dtypes[d], rank, dim);
+      ph_tensor *got;
       snprintf(path, sizeof path, "/tensors/%s/rank%d", ph_dtype_name(dtypes[d]), rank);
       ok(ph_reader_tensor(r, path, &got, &err));
       assert_int_equal(got->dtype, want->dtype);
@@ -120,6 +138,7 @@ static void check_all(ph_reader *r) {
       ph_tensor_free(want);
       ph_tensor_free(got);
     }
+  }
   check_text(r, "/text/short", "x = 1\ngr\xc3\xbc\xc3\x9f", 12);
   check_text(r, "/text/empty", "", 0);
   check_text(r, "/text/spaces", "  a  ", 5);
@@ -153,7 +172,8 @@ static void test_round_trip(void **state) {
 
 static void test_same_contents_same_bytes(void **state) {
   (void)state;
-  size_t na, nb;
+  size_t na;
+  size_t nb;
   mallopt(M_PERTURB, 0x5a); /* memory that HDF5 forgets to clear would show */
   char *a = make_all(&na);
   mallopt(M_PERTURB, 0xa7);
@@ -173,7 +193,8 @@ static void test_empty_and_zero_sized(void **state) {
   void *bytes;
   size_t n;
   const int64_t dim[2] = {0, 7};
-  ph_tensor *t = ramp(PH_F64, 2, dim), *got;
+  ph_tensor *t = ramp(PH_F64, 2, dim);
+  ph_tensor *got;
   ok(ph_image_new(&im, &err));
   ok(ph_image_tensor(im, "/none", t, &err));
   ok(ph_image_finish(im, &bytes, &n, &err));
@@ -200,8 +221,9 @@ static void test_image_refuses(void **state) {
   ok(ph_image_new(&im, &err));
   ok(ph_image_tensor(im, "/a/b", t, &err));
   static const char *const bad[] = {"", "a", "a/b", "/a/", "//a", "/a//b", "/.", "/a/../b", "/a/."};
-  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     refused(PH_E_ARG, ph_image_tensor(im, bad[i], t, &err));
+  }
   refused(PH_E_EXISTS, ph_image_tensor(im, "/a/b", t, &err));
   refused(PH_E_EXISTS, ph_image_text(im, "/a", "x", 1, &err));
   refused(PH_E_EXISTS, ph_image_text(im, "/", "x", 1, &err));
@@ -222,7 +244,8 @@ static void test_image_refuses(void **state) {
 static void test_reader_refuses(void **state) {
   (void)state;
   size_t n;
-  char *bytes = make_all(&n), *text;
+  char *bytes = make_all(&n);
+  char *text;
   ph_reader *r;
   ph_tensor *t;
   double f;
@@ -271,7 +294,11 @@ static void test_walk(void **state) {
   ph_reader *r;
   ok(ph_reader_open_bytes(&r, "memory", bytes, n, &err));
   ph_mem_free(bytes);
-  listing a = {"", 1000}, b = {"", 3}, c = {"", 1000}, d = {"", 1000}, e = {"", 1000};
+  listing a = {"", 1000};
+  listing b = {"", 3};
+  listing c = {"", 1000};
+  listing d = {"", 1000};
+  listing e = {"", 1000};
   assert_int_equal(ph_reader_walk(r, "/text", note_path, &a), 0);
   assert_string_equal(a.text, "/text/empty:3 /text/latin1:3 /text/long:3 /text/nul:3 /text/short:3 /text/spaces:3 ");
   assert_int_equal(ph_reader_walk(r, "/", note_path, &b), 7);
@@ -293,10 +320,12 @@ static int read_item(void *ctx, const char *path, ph_item kind) {
   ph_tensor *t = NULL;
   char *text = NULL;
   size_t n;
-  if (kind == PH_ITEM_TENSOR && ph_reader_tensor(r, path, &t, &err) == PH_OK)
+  if (kind == PH_ITEM_TENSOR && ph_reader_tensor(r, path, &t, &err) == PH_OK) {
     ph_tensor_free(t);
-  if (kind == PH_ITEM_TEXT && ph_reader_text(r, path, &text, &n, &err) == PH_OK)
+  }
+  if (kind == PH_ITEM_TEXT && ph_reader_text(r, path, &text, &n, &err) == PH_OK) {
     ph_mem_free(text);
+  }
   return 0;
 }
 
@@ -328,13 +357,15 @@ static void test_cut_anywhere(void **state) {
 
 static void test_flip_anywhere(void **state) {
   (void)state;
-  size_t n, caught = 0;
+  size_t n;
+  size_t caught = 0;
   char *bytes = make_all(&n);
   for (size_t i = 0; i < n; i += i < 2600 ? 1 : 211) {
     bytes[i] ^= (char)(1 << (i % 8));
     check_damaged(bytes, n);
-    if (err.code == PH_E_FORMAT)
+    if (err.code == PH_E_FORMAT) {
       caught++;
+    }
     bytes[i] ^= (char)(1 << (i % 8));
     err.code = PH_OK;
   }
@@ -358,8 +389,9 @@ static void test_damaged_file_of_another_program(void **state) {
   size_t n;
   char *bytes = make_all(&n);
   memset(bytes, 0, 512);
-  for (size_t i = 1; i < n; i += 131)
+  for (size_t i = 1; i < n; i += 131) {
     read_unsealed(bytes, i);
+  }
   for (size_t i = 512; i < n; i += i < 4000 ? 7 : 61) {
     char was = bytes[i];
     bytes[i] = (char)(i % 3 ? was ^ (1 << (i % 8)) : 0xff);
@@ -382,29 +414,41 @@ static ph_status write_and_read(void) {
   const int64_t dim = 3;
   ph_image *im = NULL;
   ph_reader *r = NULL;
-  ph_tensor *t = NULL, *back = NULL;
+  ph_tensor *t = NULL;
+  ph_tensor *back = NULL;
   void *bytes = NULL;
-  char *text = NULL, *attr = NULL;
-  size_t size, n;
+  char *text = NULL;
+  char *attr = NULL;
+  size_t size;
+  size_t n;
   ph_status s = ph_tensor_new(&t, PH_F64, 1, &dim, &err);
-  if (!s)
+  if (!s) {
     s = ph_image_new(&im, &err);
-  if (!s)
+  }
+  if (!s) {
     s = ph_image_tensor(im, "/a/b", t, &err);
-  if (!s)
+  }
+  if (!s) {
     s = ph_image_text(im, "/a/t", "text", 4, &err);
-  if (!s)
+  }
+  if (!s) {
     s = ph_image_attr_text(im, "/a", "n", "text", &err);
-  if (!s)
+  }
+  if (!s) {
     s = ph_image_finish(im, &bytes, &size, &err);
-  if (!s)
+  }
+  if (!s) {
     s = ph_reader_open_bytes(&r, "memory", bytes, size, &err);
-  if (!s)
+  }
+  if (!s) {
     s = ph_reader_tensor(r, "/a/b", &back, &err);
-  if (!s)
+  }
+  if (!s) {
     s = ph_reader_text(r, "/a/t", &text, &n, &err);
-  if (!s)
+  }
+  if (!s) {
     s = ph_reader_attr_text(r, "/a", "n", &attr, &err);
+  }
   ph_image_free(im);
   ph_reader_close(r);
   ph_tensor_free(t);
@@ -434,7 +478,9 @@ static char *temp_file(const char *bytes, size_t n) {
 
 static void run_on_file(const char *program, const char *format) {
   size_t n;
-  char command[2000], *bytes = make_all(&n), *path = temp_file(bytes, n);
+  char command[2000];
+  char *bytes = make_all(&n);
+  char *path = temp_file(bytes, n);
   ph_mem_free(bytes);
   snprintf(command, sizeof command, "%s >/dev/null 2>&1", program);
   int have = system(command);
@@ -484,7 +530,8 @@ static void test_reads_h5py(void **state) {
       "= f['/']\n"
       "f.create_dataset('raw', (4,), 'u1', external=[('/etc/hostname', 0, 4)]); f['bool'] = "
       "np.bool_([True])\nf.close()\n";
-  char command[4000], path[] = "/tmp/phrun-h5py-XXXXXX";
+  char command[4000];
+  char path[] = "/tmp/phrun-h5py-XXXXXX";
   if (system("/usr/bin/python3 -c 'import h5py' 2>/dev/null") != 0) {
     print_message("pending: no h5py here\n");
     skip();
@@ -541,8 +588,9 @@ static void test_exit_is_clean(void **state) {
   assert_true(pid >= 0);
   if (pid == 0) {
     ph_image *im;
-    if (ph_image_new(&im, &err) != PH_OK)
+    if (ph_image_new(&im, &err) != PH_OK) {
       _exit(9);
+    }
     exit(0); /* with an image still open */
   }
   int status;

@@ -7,8 +7,9 @@ static const ph_dtype every[] = {PH_F32, PH_F64, PH_I32, PH_U8, PH_I64};
 static ph_tensor *vector_of(ph_dtype dtype, int64_t n, const double *values) {
   ph_tensor *t = NULL;
   ph_ok(ph_tensor_new(&t, dtype, 1, &n, NULL));
-  for (int64_t i = 0; i < n; i++)
+  for (int64_t i = 0; i < n; i++) {
     ph_tensor_set(t, i, values[i]);
+  }
   return t;
 }
 
@@ -29,28 +30,34 @@ static void dtypes_have_names_and_sizes(void **state) {
 static void new_is_zero_and_knows_its_shape(void **state) {
   (void)state;
   const int64_t dim[] = {2, 3, 4, 5};
-  for (int rank = 0; rank <= PH_RANK_MAX; rank++)
+  for (int rank = 0; rank <= PH_RANK_MAX; rank++) {
     for (int i = 0; i < PH_COUNT(every); i++) {
       ph_tensor *t = NULL;
       ph_ok(ph_tensor_new(&t, every[i], rank, dim, NULL));
       int64_t want = 1;
-      for (int k = 0; k < rank; k++)
+      for (int k = 0; k < rank; k++) {
         want *= dim[k];
+      }
       assert_int_equal(want, ph_tensor_count(t));
       assert_int_equal((size_t)want * ph_dtype_size(every[i]), ph_tensor_bytes(t));
-      for (int k = rank; k < PH_RANK_MAX; k++)
+      for (int k = rank; k < PH_RANK_MAX; k++) {
         assert_int_equal(1, t->dim[k]);
-      for (int64_t k = 0; k < want; k++)
+      }
+      for (int64_t k = 0; k < want; k++) {
         assert_true(ph_tensor_get(t, k) == 0);
+      }
       ph_tensor_free(t);
     }
+  }
 }
 
 static void bad_shapes_are_refused(void **state) {
   (void)state;
   ph_tensor *t = NULL;
   ph_err err;
-  const int64_t negative[] = {2, -1}, huge[] = {INT64_MAX, 2, 1, 1}, many[] = {(int64_t)1 << 61};
+  const int64_t negative[] = {2, -1};
+  const int64_t huge[] = {INT64_MAX, 2, 1, 1};
+  const int64_t many[] = {(int64_t)1 << 61};
   ph_fails(PH_E_ARG, "rank 5", ph_tensor_new(&t, PH_F32, 5, huge, &err), err);
   ph_fails(PH_E_ARG, "rank -1", ph_tensor_new(&t, PH_F32, -1, huge, &err), err);
   ph_fails(PH_E_ARG, "dimension 2 is -1", ph_tensor_new(&t, PH_F32, 2, negative, &err), err);
@@ -65,7 +72,8 @@ static void empty_tensors_are_fine_wherever_the_zero_stands(void **state) {
   (void)state;
   const int64_t dim[][4] = {{0, INT64_MAX, INT64_MAX, 2}, {INT64_MAX, 3, 0, 9}, {INT64_MAX, INT64_MAX, 9, 0}};
   for (int i = 0; i < 3; i++) {
-    ph_tensor *t = NULL, *c = NULL;
+    ph_tensor *t = NULL;
+    ph_tensor *c = NULL;
     ph_ok(ph_tensor_new(&t, PH_F64, 4, dim[i], NULL));
     ph_ok(ph_tensor_copy(&c, t, NULL));
     assert_int_equal(0, ph_tensor_count(c));
@@ -77,7 +85,8 @@ static void empty_tensors_are_fine_wherever_the_zero_stands(void **state) {
 
 static void copy_is_independent(void **state) {
   (void)state;
-  ph_tensor *t = vector_of(PH_F64, 3, (double[]){1, NAN, -0.0}), *c = NULL;
+  ph_tensor *t = vector_of(PH_F64, 3, (double[]){1, NAN, -0.0});
+  ph_tensor *c = NULL;
   ph_ok(ph_tensor_copy(&c, t, NULL));
   assert_true(ph_tensor_same_shape(t, c));
   assert_memory_equal(t->data, c->data, 24);
@@ -89,7 +98,8 @@ static void copy_is_independent(void **state) {
 
 static void casts_convert(void **state) {
   (void)state;
-  ph_tensor *t = vector_of(PH_F64, 4, (double[]){0.1, 2.9, 7, 255.5}), *c = NULL;
+  ph_tensor *t = vector_of(PH_F64, 4, (double[]){0.1, 2.9, 7, 255.5});
+  ph_tensor *c = NULL;
   for (int i = 0; i < PH_COUNT(every); i++) {
     ph_ok(ph_tensor_cast(&c, t, every[i], NULL));
     assert_int_equal(every[i], c->dtype);
@@ -115,7 +125,8 @@ static void casts_refuse_what_an_integer_cannot_hold(void **state) {
       {0x1p63, PH_I64, false}, {-0x1p63, PH_I64, true},       {-0x1.0000000000001p63, PH_I64, false},
   };
   for (int i = 0; i < PH_COUNT(cases); i++) {
-    ph_tensor *t = vector_of(PH_F64, 2, (double[]){1, cases[i].value}), *c = NULL;
+    ph_tensor *t = vector_of(PH_F64, 2, (double[]){1, cases[i].value});
+    ph_tensor *c = NULL;
     ph_err err;
     if (cases[i].fits) {
       ph_ok(ph_tensor_cast(&c, t, cases[i].dtype, &err));
@@ -131,7 +142,8 @@ static void casts_refuse_what_an_integer_cannot_hold(void **state) {
 
 static void integer_casts_are_exact_beyond_double(void **state) {
   (void)state;
-  ph_tensor *t = vector_of(PH_I64, 2, (double[]){0, 0}), *c = NULL;
+  ph_tensor *t = vector_of(PH_I64, 2, (double[]){0, 0});
+  ph_tensor *c = NULL;
   ((int64_t *)t->data)[0] = INT64_MAX;
   ((int64_t *)t->data)[1] = 9007199254740993; /* 2^53 + 1 */
   ph_ok(ph_tensor_cast(&c, t, PH_I64, NULL));
@@ -161,7 +173,7 @@ static void set_saturates(void **state) {
 static void first_nonfinite_is_found(void **state) {
   (void)state;
   static const double bad[] = {NAN, INFINITY, -INFINITY};
-  for (int i = 0; i < 3; i++)
+  for (int i = 0; i < 3; i++) {
     for (int dtype = PH_F32; dtype <= PH_F64; dtype++) {
       ph_tensor *t = vector_of((ph_dtype)dtype, 4, (double[]){1e30, 0, bad[i], bad[i]});
       assert_int_equal(2, ph_tensor_first_nonfinite(t));
@@ -170,12 +182,14 @@ static void first_nonfinite_is_found(void **state) {
       assert_int_equal(-1, ph_tensor_first_nonfinite(t));
       ph_tensor_free(t);
     }
+  }
 }
 
 static void same_shape_compares_rank_too(void **state) {
   (void)state;
   const int64_t dim[] = {3, 1};
-  ph_tensor *a = NULL, *b = NULL;
+  ph_tensor *a = NULL;
+  ph_tensor *b = NULL;
   ph_ok(ph_tensor_new(&a, PH_F32, 1, dim, NULL));
   ph_ok(ph_tensor_new(&b, PH_F64, 2, dim, NULL));
   assert_false(ph_tensor_same_shape(a, b));
@@ -188,7 +202,8 @@ static void same_shape_compares_rank_too(void **state) {
 static void describe_prints_and_cuts(void **state) {
   (void)state;
   const int64_t dim[] = {3, 4, 5};
-  char buf[64], small[6];
+  char buf[64];
+  char small[6];
   ph_tensor *t = NULL;
   ph_ok(ph_tensor_new(&t, PH_F32, 2, dim, NULL));
   assert_string_equal("f32 (3, 4)", ph_tensor_describe(t, buf, sizeof buf));
@@ -201,12 +216,16 @@ static void describe_prints_and_cuts(void **state) {
 
 static ph_status make_copy_and_cast(void) {
   const int64_t dim[] = {2, 3};
-  ph_tensor *a = NULL, *b = NULL, *c = NULL;
+  ph_tensor *a = NULL;
+  ph_tensor *b = NULL;
+  ph_tensor *c = NULL;
   ph_status st = ph_tensor_new(&a, PH_F32, 2, dim, NULL);
-  if (!st)
+  if (!st) {
     st = ph_tensor_copy(&b, a, NULL);
-  if (!st)
+  }
+  if (!st) {
     st = ph_tensor_cast(&c, a, PH_F64, NULL);
+  }
   ph_tensor_free(a);
   ph_tensor_free(b);
   ph_tensor_free(c);

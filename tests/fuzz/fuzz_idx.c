@@ -13,8 +13,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 enum { LIMIT = 1 << 20 };
 
 static void check(bool holds, const char *what) {
-  if (holds)
+  if (holds) {
     return;
+  }
   fprintf(stderr, "broken: %s\n", what);
   abort();
 }
@@ -28,10 +29,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   ph_err err = {.code = PH_OK};
   ph_tensor *t = NULL;
   ph_status st = ph_idx_read(path, LIMIT, &t, &err);
-  if (st)
+  if (st) {
     check(!t && err.code == st && err.text[0], "a refusal has a code and a text, and no result");
-  else
+  } else {
     check(t->dtype == PH_U8 && ph_tensor_count(t) <= LIMIT, "bytes, within the limit");
+  }
   ph_tensor_free(t);
   close(fd);
   check(ph_mem_now().bytes == before.bytes, "nothing leaks");

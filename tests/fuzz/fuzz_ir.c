@@ -10,8 +10,9 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check(bool holds, const char *what) {
-  if (holds)
+  if (holds) {
     return;
+  }
   fprintf(stderr, "broken: %s\n", what);
   abort();
 }

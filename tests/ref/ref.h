@@ -8,7 +8,8 @@
 
 #include "kernels/kern.h"
 
-extern const ph_kern ph_ref_f32, ph_ref_f64;
+extern const ph_kern ph_ref_f32;
+extern const ph_kern ph_ref_f64;
 
 static inline const ph_kern *ph_ref_get(ph_dtype dtype) { return dtype == PH_F64 ? &ph_ref_f64 : &ph_ref_f32; }
 

@@ -13,76 +13,94 @@ static void put_or_add(void *p, int64_t i, big v, int acc) { put(p, i, acc ? get
 
 static void REF(gemm)(int64_t m, int64_t n, int64_t k, const void *A, int64_t ra, int64_t ca, const void *B,
                       int64_t ldb, const void *D, int64_t ldd, const void *bias, void *C, int64_t ldc) {
-  for (int64_t i = 0; i < m; i++)
+  for (int64_t i = 0; i < m; i++) {
     for (int64_t j = 0; j < n; j++) {
       big s = (D ? get(D, i * ldd + j) : 0) + (bias ? get(bias, j) : 0);
-      for (int64_t p = 0; p < k; p++)
+      for (int64_t p = 0; p < k; p++) {
         s += get(A, i * ra + p * ca) * get(B, p * ldb + j);
+      }
       put(C, i * ldc + j, s);
     }
+  }
 }
 
 static void REF(transpose)(int64_t m, int64_t n, const void *A, int64_t lda, void *B, int64_t ldb) {
-  for (int64_t i = 0; i < m; i++)
-    for (int64_t j = 0; j < n; j++)
+  for (int64_t i = 0; i < m; i++) {
+    for (int64_t j = 0; j < n; j++) {
       put(B, j * ldb + i, get(A, i * lda + j));
+    }
+  }
 }
 
 static void REF(act)(ph_act f, int64_t rows, int64_t cols, const void *x, int64_t ldx, void *y, int64_t ldy) {
-  for (int64_t r = 0; r < rows; r++)
-    for (int64_t j = 0; j < cols; j++)
+  for (int64_t r = 0; r < rows; r++) {
+    for (int64_t j = 0; j < cols; j++) {
       put(y, r * ldy + j, ph_ref_act(f, get(x, r * ldx + j)));
+    }
+  }
 }
 
 static void REF(act_bwd)(ph_act f, int64_t rows, int64_t cols, const void *x, int64_t ldx, const void *y, int64_t ldy,
                          const void *gy, int64_t ldg, void *gx, int64_t ldgx, int acc) {
-  for (int64_t r = 0; r < rows; r++)
+  for (int64_t r = 0; r < rows; r++) {
     for (int64_t j = 0; j < cols; j++) {
       const big s = ph_ref_act_slope(f, ph_act_from_output(f) ? get(y, r * ldy + j) : get(x, r * ldx + j));
       put_or_add(gx, r * ldgx + j, get(gy, r * ldg + j) * s, acc);
     }
+  }
 }
 
 static void REF(axpby)(int64_t rows, int64_t cols, double a, const void *x, int64_t ldx, double b, const void *y,
                        int64_t ldy, void *z, int64_t ldz) {
-  for (int64_t r = 0; r < rows; r++)
-    for (int64_t j = 0; j < cols; j++)
+  for (int64_t r = 0; r < rows; r++) {
+    for (int64_t j = 0; j < cols; j++) {
       put(z, r * ldz + j, (real)a * get(x, r * ldx + j) + (y ? (real)b * get(y, r * ldy + j) : 0));
+    }
+  }
 }
 
 static void REF(mul)(int64_t rows, int64_t cols, const void *x, int64_t ldx, const void *y, int64_t ldy, void *z,
                      int64_t ldz, int acc) {
-  for (int64_t r = 0; r < rows; r++)
-    for (int64_t j = 0; j < cols; j++)
+  for (int64_t r = 0; r < rows; r++) {
+    for (int64_t j = 0; j < cols; j++) {
       put_or_add(z, r * ldz + j, get(x, r * ldx + j) * get(y, r * ldy + j), acc);
+    }
+  }
 }
 
 static void REF(colsum)(int64_t rows, int64_t cols, const void *x, int64_t ldx, void *out, int acc) {
   for (int64_t j = 0; j < cols; j++) {
     big s = 0;
-    for (int64_t r = 0; r < rows; r++)
+    for (int64_t r = 0; r < rows; r++) {
       s += get(x, r * ldx + j);
+    }
     put_or_add(out, j, s, acc);
   }
 }
 
 static void REF(add_row)(int64_t rows, int64_t cols, const void *x, int64_t ldx, const void *v, void *y, int64_t ldy) {
-  for (int64_t r = 0; r < rows; r++)
-    for (int64_t j = 0; j < cols; j++)
+  for (int64_t r = 0; r < rows; r++) {
+    for (int64_t j = 0; j < cols; j++) {
       put(y, r * ldy + j, get(x, r * ldx + j) + get(v, j));
+    }
+  }
 }
 
 static void REF(layernorm)(int64_t rows, int64_t cols, double eps, const void *x, int64_t ldx, const void *gamma,
                            const void *beta, void *y, int64_t ldy, void *stat) {
   for (int64_t r = 0; r < rows && cols > 0; r++) {
-    big mean = 0, var = 0;
-    for (int64_t j = 0; j < cols; j++)
+    big mean = 0;
+    big var = 0;
+    for (int64_t j = 0; j < cols; j++) {
       mean += get(x, r * ldx + j) / cols;
-    for (int64_t j = 0; j < cols; j++)
+    }
+    for (int64_t j = 0; j < cols; j++) {
       var += (get(x, r * ldx + j) - mean) * (get(x, r * ldx + j) - mean) / cols;
+    }
     const big rs = 1 / sqrtl(var + (real)eps);
-    for (int64_t j = 0; j < cols; j++)
+    for (int64_t j = 0; j < cols; j++) {
       put(y, r * ldy + j, get(gamma, j) * (get(x, r * ldx + j) - mean) * rs + get(beta, j));
+    }
     put(stat, 2 * r, mean);
     put(stat, 2 * r + 1, rs);
   }
@@ -92,19 +110,24 @@ static void REF(layernorm_bwd)(int64_t rows, int64_t cols, const void *x, int64_
                                const void *stat, const void *gy, int64_t ldg, void *gx, int64_t ldgx, int acc_x,
                                void *ggamma, void *gbeta, int acc_p) {
   for (int64_t j = 0; j < cols; j++) {
-    big sg = 0, sb = 0;
+    big sg = 0;
+    big sb = 0;
     for (int64_t r = 0; r < rows; r++) {
       sg += get(gy, r * ldg + j) * (get(x, r * ldx + j) - get(stat, 2 * r)) * get(stat, 2 * r + 1);
       sb += get(gy, r * ldg + j);
     }
-    if (ggamma)
+    if (ggamma) {
       put_or_add(ggamma, j, sg, acc_p);
-    if (gbeta)
+    }
+    if (gbeta) {
       put_or_add(gbeta, j, sb, acc_p);
+    }
   }
   for (int64_t r = 0; r < rows; r++) {
-    const big mean = get(stat, 2 * r), rs = get(stat, 2 * r + 1);
-    big mq = 0, mqx = 0;
+    const big mean = get(stat, 2 * r);
+    const big rs = get(stat, 2 * r + 1);
+    big mq = 0;
+    big mqx = 0;
     for (int64_t j = 0; j < cols; j++) {
       const big q = get(gamma, j) * get(gy, r * ldg + j);
       mq += q / cols;
@@ -122,16 +145,20 @@ static void REF(softmax_ce)(int64_t rows, int64_t cols, const void *x, int64_t l
   for (int64_t r = 0; r < rows && cols > 0; r++) {
     int64_t top = 0;
     big sum = 0;
-    for (int64_t j = 1; j < cols; j++)
-      if (get(x, r * ldx + j) > get(x, r * ldx + top))
+    for (int64_t j = 1; j < cols; j++) {
+      if (get(x, r * ldx + j) > get(x, r * ldx + top)) {
         top = j;
+      }
+    }
     const big largest = get(x, r * ldx + top);
-    for (int64_t j = 0; j < cols; j++)
+    for (int64_t j = 0; j < cols; j++) {
       sum += expl(get(x, r * ldx + j) - largest);
+    }
     loss[r] = (double)(logl(sum) + largest - get(x, r * ldx + label[r]));
     hit[r] = sum == sum && top == label[r];
-    for (int64_t j = 0; j < cols && g; j++)
+    for (int64_t j = 0; j < cols && g; j++) {
       put(g, r * ldg + j, scale * (expl(get(x, r * ldx + j) - largest) / sum - (j == label[r])));
+    }
   }
 }
 
@@ -142,8 +169,9 @@ static void REF(mse)(int64_t rows, int64_t cols, const void *x, int64_t ldx, con
     for (int64_t j = 0; j < cols; j++) {
       const big e = get(x, r * ldx + j) - get(t, r * ldt + j);
       s += e * e / cols;
-      if (g)
+      if (g) {
         put(g, r * ldg + j, scale * 2 * e / cols);
+      }
     }
     loss[r] = (double)s;
   }
@@ -152,8 +180,9 @@ static void REF(mse)(int64_t rows, int64_t cols, const void *x, int64_t ldx, con
 static void REF(rownorm)(int64_t rows, int64_t cols, const void *x, int64_t ldx, double *out) {
   for (int64_t r = 0; r < rows; r++) {
     big s = 0;
-    for (int64_t j = 0; j < cols; j++)
+    for (int64_t j = 0; j < cols; j++) {
       s += get(x, r * ldx + j) * get(x, r * ldx + j);
+    }
     out[r] = (double)sqrtl(s);
   }
 }
@@ -162,28 +191,34 @@ static void REF(rownorm)(int64_t rows, int64_t cols, const void *x, int64_t ldx,
 static void invert(int64_t d, big *a, big *x) {
   for (int64_t k = 0; k < d; k++) {
     int64_t best = k;
-    for (int64_t i = k + 1; i < d; i++)
-      if (fabsl(a[i * d + k]) > fabsl(a[best * d + k]))
+    for (int64_t i = k + 1; i < d; i++) {
+      if (fabsl(a[i * d + k]) > fabsl(a[best * d + k])) {
         best = i;
+      }
+    }
     for (int64_t j = 0; j < d; j++) {
-      const big u = a[k * d + j], v = x[k * d + j];
+      const big u = a[k * d + j];
+      const big v = x[k * d + j];
       a[k * d + j] = a[best * d + j], a[best * d + j] = u;
       x[k * d + j] = x[best * d + j], x[best * d + j] = v;
     }
     const big p = a[k * d + k];
-    for (int64_t j = 0; j < d; j++)
+    for (int64_t j = 0; j < d; j++) {
       a[k * d + j] /= p, x[k * d + j] /= p;
+    }
     for (int64_t i = 0; i < d; i++) {
       const big f = a[i * d + k];
-      for (int64_t j = 0; j < d && i != k; j++)
+      for (int64_t j = 0; j < d && i != k; j++) {
         a[i * d + j] -= f * a[k * d + j], x[i * d + j] -= f * x[k * d + j];
+      }
     }
   }
 }
 
 static void REF(inverse)(int64_t count, int64_t d, void *K, int64_t step, int refine, double *resid, void *scratch) {
   enum { MOST = 200 };
-  static big a[MOST * MOST], x[MOST * MOST];
+  static big a[MOST * MOST];
+  static big x[MOST * MOST];
   (void)refine;
   (void)scratch;
   assert(d <= MOST);
@@ -193,25 +228,31 @@ static void REF(inverse)(int64_t count, int64_t d, void *K, int64_t step, int re
       x[i] = i % (d + 1) == 0;
     }
     invert(d, a, x);
-    for (int64_t i = 0; i < d * d; i++)
+    for (int64_t i = 0; i < d * d; i++) {
       put(K, c * step + i, x[i]);
-    if (resid)
+    }
+    if (resid) {
       resid[c] = 0;
+    }
   }
 }
 
 static void REF(skew)(int64_t count, int64_t d, const void *A, int64_t stepa, void *S, int64_t steps) {
-  for (int64_t c = 0; c < count; c++)
-    for (int64_t i = 0; i < d; i++)
-      for (int64_t j = 0; j < d; j++)
+  for (int64_t c = 0; c < count; c++) {
+    for (int64_t i = 0; i < d; i++) {
+      for (int64_t j = 0; j < d; j++) {
         put(S, c * steps + i * d + j, get(A, c * stepa + i * d + j) - get(A, c * stepa + j * d + i));
+      }
+    }
+  }
 }
 
 static void REF(adam)(int64_t n, void *p, const void *g, void *m, void *v, const ph_adam *o) {
   for (int64_t i = 0; i < n; i++) {
-    const big x = get(g, i), old = get(p, i);
-    const big m1 = o->beta1 * get(m, i) + (1 - (big)o->beta1) * x,
-              v1 = o->beta2 * get(v, i) + (1 - (big)o->beta2) * x * x;
+    const big x = get(g, i);
+    const big old = get(p, i);
+    const big m1 = o->beta1 * get(m, i) + (1 - (big)o->beta1) * x;
+    const big v1 = o->beta2 * get(v, i) + (1 - (big)o->beta2) * x * x;
     put(m, i, m1);
     put(v, i, v1);
     put(p, i, old - o->lr * o->weight_decay * old - o->lr * (m1 * o->c1) / (sqrtl(v1 * o->c2) + o->eps));
@@ -227,16 +268,19 @@ static void REF(sgd)(int64_t n, void *p, const void *g, void *v, double lr, doub
 }
 
 static int64_t REF(first_nonfinite)(int64_t n, const void *x) {
-  for (int64_t i = 0; i < n; i++)
-    if (!isfinite((double)get(x, i)))
+  for (int64_t i = 0; i < n; i++) {
+    if (!isfinite((double)get(x, i))) {
       return i;
+    }
+  }
   return -1;
 }
 
 static double REF(sumsq)(int64_t n, const void *x) {
   big s = 0;
-  for (int64_t i = 0; i < n; i++)
+  for (int64_t i = 0; i < n; i++) {
     s += get(x, i) * get(x, i);
+  }
   return (double)s;
 }
 
