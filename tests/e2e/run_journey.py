@@ -11,6 +11,7 @@ import subprocess
 import time
 import unittest
 
+import h5py
 import harness
 from harness import PHRUN, spec_text
 
@@ -78,6 +79,39 @@ class Running(harness.Case):
             self.assertEqual(r["chosen"], r["select"]["lr"] == 1e-5, r["label"])
             self.assertEqual(r["test_opened"], 1)
         self.assertIn("sound", self.phrun("verify", "experiments/tiny").stdout)
+
+
+class Groups(harness.Case):
+    """Rates by parameter name, and training in float64."""
+
+    def weights(self, out, group):
+        run = os.listdir(self.path(out, "runs"))[0]
+        with h5py.File(self.path(out, "runs", run)) as f:
+            rates = json.loads(f["config/rates"][()])
+            return {name: f[group][name][()] for name in f[group]}, rates
+
+    def test_a_frozen_parameter_keeps_its_bits_and_the_run_file_has_the_rates(self):
+        one = spec_text(grid='{ family = "ph", depth = 3, seed = 0 }', lr="lr = 3e-3, groups = { { 'L', frozen = true }, { 's2.*', lr = 0.5 } },")
+        self.write("one.lua", one)
+        self.write("short.lua", one.replace("epochs = 4", "epochs = 1"))
+        self.phrun("one.lua", "--out", "one")
+        self.phrun("short.lua", "--out", "short")
+        long, rates = self.weights("one", "final")
+        short, _ = self.weights("short", "final")
+        self.assertTrue((long["s1.L"] == short["s1.L"]).all())
+        self.assertFalse((long["s1.A"] == short["s1.A"]).all())
+        self.assertEqual((rates["s2.W"]["lr"], rates["s1.A"]["lr"], rates["s1.L"]["frozen"]), (1.5e-3, 3e-3, True))
+
+    def test_float64_is_another_run_with_weights_of_that_type(self):
+        single = spec_text(grid='{ family = "ph", depth = 3, seed = 0 }')
+        self.write("single.lua", single)
+        self.write("double.lua", single.replace("measure =", "dtype = 'f64', measure ="))
+        self.phrun("single.lua", "--out", "single")
+        self.phrun("double.lua", "--out", "double")
+        a, b = self.weights("single", "final")[0]["s1.A"], self.weights("double", "final")[0]["s1.A"]
+        self.assertEqual((a.dtype.str, b.dtype.str), ("<f4", "<f8"))
+        self.assertLess(abs(a - b).max(), 1e-3)  # 28 steps of 3e-3; both follow one path up to rounding
+        self.assertIn("sound", self.phrun("verify", "double", "--replay", 1).stdout)
 
 
 class Bits(harness.Case):

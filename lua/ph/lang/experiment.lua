@@ -11,6 +11,7 @@
 local edition = require "ph.schema.edition"
 local emit = require "ph.lang.emit"
 local grid = require "ph.lang.grid"
+local groups = require "ph.lang.groups"
 local kinds = require "ph.schema.kinds"
 local meaning = require "ph.schema.meaning"
 local native = require "ph.native"
@@ -54,6 +55,8 @@ schema.define {
       doc = "metrics that the report draws; default: the usual ones" },
     { "seeds", kind = "choice", allowed = { "cell", "lock" }, default = "cell",
       doc = "a run's seed is its cell's (cell), or comes from that and the hash of the lock (lock), so that nobody chose it" },
+    { "dtype", kind = "choice", allowed = { "f32", "f64" }, default = "f32", since = 2,
+      doc = "numbers of the training: f32, or f64 for twice the memory and about half the speed" },
     schema.edition_key,
   },
 }
@@ -212,7 +215,7 @@ end
 function Experiment:ir(cell)
   local task = self:task_of(cell)
   return self:call("model " .. task:canonical(), self.model, cell, function(stages)
-    local text = emit.model(stages, task, { loss = "softmax_cross_entropy", classes = task.classes })
+    local text = emit.model(stages, task, { loss = "softmax_cross_entropy", classes = task.classes, dtype = self.dtype })
     local printed, problem = native.ir_check(text)
     if not printed then schema.fail("model", "%s", problem) end
     if printed ~= text then error("the model's text is not canonical (an error of phrun):\n" .. text, 0) end
@@ -279,13 +282,36 @@ function Experiment:check_models()
   return good
 end
 
+--- Names of the parameters of a model: "s1.A", ...
+local function parameter_names(ir, names)
+  for i, segment in ipairs(assert(native.ir_parse(ir)).segments) do
+    for _, p in ipairs(segment.params) do names[#names + 1] = string.format("s%d.%s", i, p.name) end
+  end
+end
+
+--- A group must decide for some parameter of some model: a misspelt name would silently train as always.
+local function check_groups(self)
+  if #self.train.groups == 0 then return end
+  local seen, names = {}, {}
+  for _, cell in ipairs(self:cells()) do
+    local ir = self:ir(cell)
+    if not seen[ir] then parameter_names(ir, names) end
+    seen[ir] = true
+  end
+  local problem = groups.problem(self.train.groups, names)
+  if problem then report({ "train" }, "train: groups: %s", problem) end
+end
+
 --- Checks everything that a constructor cannot see alone, and reports what is wrong.
 function Experiment:check()
   if #self:cells() == 0 then return report({ "grid" }, "grid: has no cell") end
   local twice = grid.duplicate(self:cells())
   if twice then report({ "grid" }, "grid: the cell %s is there twice", twice) end
   check_rate(self)
-  if self:check_models() then check_axes(self) end
+  if self:check_models() then
+    check_axes(self)
+    check_groups(self)
+  end
   rules.check(self, self.restricted)
 end
 

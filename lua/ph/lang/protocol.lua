@@ -4,6 +4,7 @@
 
 local canon = require "ph.util.canon"
 local edition = require "ph.schema.edition"
+local groups = require "ph.lang.groups"
 local kinds = require "ph.schema.kinds"
 local meaning = require "ph.schema.meaning"
 local schema = require "ph.schema"
@@ -89,6 +90,7 @@ local function keys(own)
     { "weight_decay", kind = "number", min = 0, max = 1e6, default = 0, doc = "decoupled for adam, added to the gradient for sgd" },
     { "checkpoint", kind = "number", min = 0, max = 1e9, default = 10, affects = false,
       doc = "seconds between checkpoints in mid-epoch; at the end of an epoch a fifth of it is enough" },
+    groups.key,
   }
   return table.move(own, 1, #own, #all + 1, all)
 end

@@ -4,6 +4,7 @@
 local native = require "ph.native"
 local json = require "ph.util.json"
 local checkpoint = require "ph.run.checkpoint"
+local groups = require "ph.lang.groups"
 local curves = require "ph.figure.curves"
 local figures = require "ph.figure"
 local sorted_keys = require "ph.util.sorted_keys"
@@ -39,6 +40,15 @@ local function put_texts(items, job)
   end
 end
 
+--- What each parameter was trained with: one JSON object per parameter by name.
+local function put_rates(items, job, weights)
+  local rates = {}
+  for _, r in ipairs(groups.rates(job.protocol, sorted_keys(weights))) do
+    rates[r.name] = { lr = job.protocol.lr * r.lr, weight_decay = r.weight_decay, frozen = r.frozen }
+  end
+  put(items, "/config/rates", json.encode(rates))
+end
+
 local function put_provenance(items)
   local m = native.machine()
   put(items, "/provenance", json.encode(m))
@@ -62,6 +72,7 @@ function runfile.write(path, job, record, saved, columns, extras)
     version = record.version })
   put(items, "/record", json.encode(record))
   put_texts(items, job)
+  put_rates(items, job, saved.final)
   put(items, "/history", checkpoint.history_tensor(saved.rows, columns))
   items[#items + 1] = { path = "/history", attr = "columns", value = table.concat(columns, ",") }
   checkpoint.add_group(items, "final", saved.final)

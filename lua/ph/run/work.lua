@@ -7,6 +7,7 @@
 
 local native = require "ph.native"
 local checkpoint = require "ph.run.checkpoint"
+local groups = require "ph.lang.groups"
 local measure = require "ph.run.measure"
 local results = require "ph.run.results"
 local runfile = require "ph.run.runfile"
@@ -83,6 +84,17 @@ local function training_of(job, plan, sets, context, send)
   return t
 end
 
+local function names_of(plan)
+  local names = {}
+  for i, p in ipairs((plan:params())) do names[i] = p.name end
+  return names
+end
+
+--- Gives the plan the rates that the protocol's groups ask for.
+local function set_rates(plan, protocol)
+  for _, r in ipairs(groups.rates(protocol, names_of(plan))) do plan:rates(r.name, r.lr, r.weight_decay, r.frozen) end
+end
+
 --- Trains one candidate. Messages: { kind = "resumed" }, { kind = "work" }, { kind = "epoch" }, { kind = "note" }.
 function work.train(unit, send, context)
   local job = unit.job
@@ -91,6 +103,7 @@ function work.train(unit, send, context)
   local train_data <close> = as_data(set.train, dtype)
   local val_data <close> = as_data(set.val, dtype)
   local plan <close> = must(native.plan(job.ir, { batch = job.protocol.batch, threads = context.threads }))
+  set_rates(plan, job.protocol)
   local t = training_of(job, plan, { train = train_data, val = val_data, n_train = set.train.x:shape()[1] }, context, send)
   local resumed, problem = t:begin()
   if problem then send { kind = "note", text = problem .. "; this run starts over" } end
