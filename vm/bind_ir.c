@@ -90,9 +90,9 @@ static void push_node(lua_State *L, const ph_ir_node *node) {
   }
   lua_setfield(L, -2, "args");
   lua_newtable(L);
-  for (int i = 0; i < PH_OP_ATTRS && node->op->attr[i]; i++) {
+  for (int i = 0; i < PH_OP_ATTRS && node->op->attr[i].name; i++) {
     lua_pushnumber(L, node->attr[i]);
-    lua_setfield(L, -2, node->op->attr[i]);
+    lua_setfield(L, -2, node->op->attr[i].name);
   }
   lua_setfield(L, -2, "attrs");
   set_shape(L, "shape", node->shape);

@@ -37,11 +37,11 @@ ph_status ph_ir_segment_open(ph_ir_segment *s, ph_shape in, ph_err *err) {
 }
 
 ph_status ph_ir_node_shape(const ph_ir_segment *s, ph_ir_node *n, ph_err *err) {
-  if (strcmp(n->op->name, "state") == 0) {
+  if (n->op->role == PH_ROLE_STATE) {
     n->shape = s->state;
     return PH_OK;
   }
-  if (strcmp(n->op->name, "input") == 0) {
+  if (n->op->role == PH_ROLE_INPUT) {
     if (s->kind != PH_SEG_TIME) {
       return ph_err_set(err, PH_E_SHAPE, "only a stream over time has an input at each step");
     }
@@ -52,7 +52,7 @@ ph_status ph_ir_node_shape(const ph_ir_segment *s, ph_ir_node *n, ph_err *err) {
   for (int i = 0; i < n->nargs; i++) {
     in[i] = ph_ir_ref_shape(s, n->arg[i]);
   }
-  return n->op->shape(n->op, in, n->attr, &n->shape, err);
+  return ph_op_shape(n->op, in, n->attr, &n->shape, err);
 }
 
 ph_status ph_ir_segment_close(ph_ir_segment *s, ph_err *err) {

@@ -25,10 +25,6 @@ static int64_t aux_two(const ph_call *c) {
   return 2;
 }
 
-static double flops_zero(const ph_call *c) {
-  (void)c;
-  return 0;
-}
 static double flops_one(const ph_call *c) { return (double)c->out_shape.rows * (double)c->out_shape.cols; }
 static double flops_ten(const ph_call *c) { return 10 * flops_one(c); }
 static double flops_inverse(const ph_call *c) { return 2.0 * (double)c->out_shape.rows * flops_one(c); }
@@ -37,7 +33,8 @@ static double flops_product(const ph_call *c) { return 2.0 * (double)c->in_shape
 
 #define ACTIVATION(NAME, name_, FROM, LIPSCHITZ, BOUND, AT_ZERO, EQUATION, DOC) \
   {.name = #name_,                                                              \
-   .nargs = 1,                                                                  \
+   .args = "x",                                                                 \
+   .word = true,                                                                \
    .shape = ph_shape_same,                                                      \
    .fwd = ph_op_##name_,                                                        \
    .bwd = ph_op_##name_##_bwd,                                                  \
@@ -45,7 +42,7 @@ static double flops_product(const ph_call *c) { return 2.0 * (double)c->in_shape
    .flops = flops_ten,                                                          \
    .flops_bwd = 1,                                                              \
    .gain = PH_GAIN_LIPSCHITZ,                                                   \
-   .gain_value = LIPSCHITZ,                                                     \
+   .lipschitz = LIPSCHITZ,                                                      \
    .output_bound = BOUND,                                                       \
    .at_zero = AT_ZERO,                                                          \
    .equation = EQUATION,                                                        \
@@ -53,30 +50,32 @@ static double flops_product(const ph_call *c) { return 2.0 * (double)c->in_shape
 
 static const ph_op TABLE[] = {
     {.name = "state",
-     .shape = ph_shape_leaf,
-     .flops = flops_zero,
-     .gain = PH_GAIN_ISOMETRY,
+     .args = "",
+     .role = PH_ROLE_STATE,
+     .gain = PH_GAIN_STATE,
      .equation = "x_t",
      .doc = "The value a stream carries from step to step."},
     {.name = "input",
-     .shape = ph_shape_leaf,
-     .flops = flops_zero,
-     .gain = PH_GAIN_NONE,
+     .args = "",
+     .role = PH_ROLE_INPUT,
+     .gain = PH_GAIN_INPUT,
      .equation = "u_t",
      .doc = "The input of this step of a stream over time."},
     {.name = "skew",
-     .nargs = 1,
-     .shape = ph_shape_square,
+     .args = "q",
+     .word = true,
+     .shape = ph_shape_same,
      .fwd = ph_op_skew,
      .bwd = ph_op_skew_bwd,
      .scratch = scratch_square,
      .flops = flops_one,
      .flops_bwd = 2,
-     .gain = PH_GAIN_MATRIX,
+     .gain = PH_GAIN_SKEW,
      .equation = "S = A - A^T",
      .doc = "Skew part (times two) of a square matrix: the generator of a transport."},
     {.name = "gram",
-     .nargs = 1,
+     .args = "m",
+     .word = true,
      .shape = ph_shape_gram,
      .fwd = ph_op_gram,
      .bwd = ph_op_gram_bwd,
@@ -84,50 +83,51 @@ static const ph_op TABLE[] = {
      .scratch = scratch_gram,
      .flops = flops_product,
      .flops_bwd = 1,
-     .gain = PH_GAIN_MATRIX,
+     .gain = PH_GAIN_GRAM,
      .equation = "R = L L^T",
      .doc = "Positive semidefinite matrix from a factor."},
     {.name = "guard",
-     .nargs = 1,
-     .attr = {"step", "budget"},
-     .shape = ph_shape_guard,
+     .args = "m",
+     .attr = {{"step", PH_ATTR_POSITIVE}, {"budget", PH_ATTR_POSITIVE}},
+     .shape = ph_shape_same,
      .fwd = ph_op_guard,
      .bwd = ph_op_guard_bwd,
      .need = PH_NEED_IN0,
      .scratch = scratch_guard,
      .flops = flops_one,
      .flops_bwd = 1,
-     .gain = PH_GAIN_MATRIX,
+     .gain = PH_GAIN_CLIP,
      .equation = "L_eff = min(1, (step lambda_max(L L^T) / budget)^{-1/2}) L",
      .doc = "Budget guard: rescales a damping factor so that step * lambda_max(R) <= budget; leaves it bit for bit "
             "below budget."},
     {.name = "cayley",
-     .nargs = 1,
-     .shape = ph_shape_square,
+     .args = "k",
+     .shape = ph_shape_same,
      .fwd = ph_op_cayley,
      .bwd = ph_op_cayley_bwd,
      .need = PH_NEED_OUT,
      .scratch = scratch_inverse,
      .flops = flops_inverse,
      .flops_bwd = 2,
-     .gain = PH_GAIN_ISOMETRY,
+     .gain = PH_GAIN_ORTHOGONAL,
      .equation = "C = 2 (I + S/2)^{-1} - I",
      .doc = "Cayley transport of a skew generator: exactly orthogonal, determinant +1, never the eigenvalue -1."},
     {.name = "damping",
-     .nargs = 1,
-     .attr = {"step"},
-     .shape = ph_shape_damping,
+     .args = "p",
+     .attr = {{"step", PH_ATTR_POSITIVE}},
+     .shape = ph_shape_same,
      .fwd = ph_op_damping,
      .bwd = ph_op_damping_bwd,
      .need = PH_NEED_OUT,
      .scratch = scratch_inverse,
      .flops = flops_inverse,
      .flops_bwd = 2,
-     .gain = PH_GAIN_NONEXPAND,
+     .gain = PH_GAIN_CONTRACTION,
      .equation = "Lambda = 2 (I + step R/2)^{-1} - I",
      .doc = "Metered dissipation of a psd matrix: symmetric, norm at most 1; eigenvalue 1 exactly on the kernel of R."},
     {.name = "matmul",
-     .nargs = 2,
+     .args = "mm",
+     .role = PH_ROLE_MATMUL,
      .shape = ph_shape_matmul,
      .fwd = ph_op_matmul,
      .bwd = ph_op_matmul_bwd,
@@ -139,19 +139,20 @@ static const ph_op TABLE[] = {
      .equation = "M = A B",
      .doc = "Product of two parameter matrices."},
     {.name = "transpose",
-     .nargs = 1,
+     .args = "m",
+     .word = true,
      .shape = ph_shape_transpose,
      .fwd = ph_op_transpose,
      .bwd = ph_op_transpose_bwd,
      .scratch = scratch_square,
-     .flops = flops_zero,
      .flops_bwd = 1,
-     .gain = PH_GAIN_MATRIX,
+     .gain = PH_GAIN_TRANSPOSE,
      .equation = "B = A^T",
      .doc = "Transpose of a parameter matrix."},
     {.name = "scale",
-     .nargs = 1,
-     .attr = {"by"},
+     .args = "x",
+     .attr = {{"by", PH_ATTR_REAL}},
+     .role = PH_ROLE_SCALE,
      .shape = ph_shape_same,
      .fwd = ph_op_scale,
      .bwd = ph_op_scale_bwd,
@@ -161,7 +162,8 @@ static const ph_op TABLE[] = {
      .equation = "y = by x",
      .doc = "Multiplication by a number."},
     {.name = "add",
-     .nargs = 2,
+     .args = "xx",
+     .role = PH_ROLE_ADD,
      .shape = ph_shape_pair,
      .fwd = ph_op_add,
      .bwd = ph_op_add_bwd,
@@ -171,29 +173,32 @@ static const ph_op TABLE[] = {
      .equation = "z = x + y",
      .doc = "Sum of two values of the same shape."},
     {.name = "sub",
-     .nargs = 2,
+     .args = "xx",
+     .role = PH_ROLE_SUB,
      .shape = ph_shape_pair,
      .fwd = ph_op_sub,
      .bwd = ph_op_sub_bwd,
      .flops = flops_one,
      .flops_bwd = 1,
-     .gain = PH_GAIN_SUM,
+     .gain = PH_GAIN_DIFFERENCE,
      .equation = "z = x - y",
      .doc = "Difference of two values of the same shape."},
     {.name = "mul",
-     .nargs = 2,
+     .args = "xx",
+     .word = true,
      .shape = ph_shape_pair,
      .fwd = ph_op_mul,
      .bwd = ph_op_mul_bwd,
      .need = PH_NEED_IN0 | PH_NEED_IN1,
      .flops = flops_one,
      .flops_bwd = 2,
-     .gain = PH_GAIN_NONE,
+     .gain = PH_GAIN_SCHUR,
      .equation = "z_i = x_i y_i",
      .doc = "Elementwise product of two values of the same shape."},
     PH_ACTIVATIONS(ACTIVATION) /* their rows: kernels/activations.h */
     {.name = "apply",
-     .nargs = 2,
+     .args = "ms",
+     .role = PH_ROLE_APPLY,
      .shape = ph_shape_apply,
      .fwd = ph_op_apply,
      .bwd = ph_op_apply_bwd,
@@ -201,12 +206,13 @@ static const ph_op TABLE[] = {
      .scratch = scratch_first,
      .flops = flops_product,
      .flops_bwd = 2,
-     .gain = PH_GAIN_MATRIX,
+     .gain = PH_GAIN_APPLY,
      .equation = "y = M x",
      .doc = "A parameter matrix acting on the features of a state."},
     {.name = "bias",
-     .nargs = 2,
-     .shape = ph_shape_bias,
+     .args = "sv",
+     .role = PH_ROLE_BIAS,
+     .shape = ph_shape_vectors,
      .fwd = ph_op_bias,
      .bwd = ph_op_bias_bwd,
      .flops = flops_one,
@@ -215,9 +221,9 @@ static const ph_op TABLE[] = {
      .equation = "y = x + b",
      .doc = "A parameter vector added to a state."},
     {.name = "layernorm",
-     .nargs = 3,
-     .attr = {"eps"},
-     .shape = ph_shape_layernorm,
+     .args = "svv",
+     .attr = {{"eps", PH_ATTR_POSITIVE}},
+     .shape = ph_shape_vectors,
      .fwd = ph_op_layernorm,
      .bwd = ph_op_layernorm_bwd,
      .need = PH_NEED_IN0 | PH_NEED_IN1,
@@ -244,6 +250,12 @@ ph_call ph_op_call(int nargs, const ph_shape *in, ph_shape out, const double *at
   return c;
 }
 
+ph_needs ph_op_needs(const ph_op *op, const ph_call *c) {
+  return (ph_needs){.scratch = op->scratch ? op->scratch(c) : 0,
+                    .aux = op->aux ? op->aux(c) : 0,
+                    .flops = op->flops ? op->flops(c) : 0};
+}
+
 int ph_op_count(void) { return (int)(sizeof TABLE / sizeof TABLE[0]); }
 
 const ph_op *ph_op_at(int i) { return i >= 0 && i < ph_op_count() ? &TABLE[i] : NULL; }
@@ -255,4 +267,21 @@ const ph_op *ph_op_find(const char *name) {
     }
   }
   return NULL;
+}
+
+const ph_op *ph_op_of(ph_role role) {
+  int i = 0;
+  while (TABLE[i].role != role) {
+    i++;
+  }
+  return &TABLE[i];
+}
+
+const char *ph_gain_name(ph_gain gain) {
+  static const char *const names[] = {
+#define GAIN(NAME, name) #name,
+      PH_GAINS(GAIN)
+#undef GAIN
+  };
+  return names[gain];
 }

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/tensor.h"
 #include "kernels/kern.h"
@@ -59,28 +60,78 @@ typedef struct ph_call {
 
 enum { PH_NEED_IN0 = 1, PH_NEED_IN1 = 2, PH_NEED_IN2 = 4, PH_NEED_IN3 = 8, PH_NEED_OUT = 16 };
 
-/* How an op may change a Euclidean norm, for certificates (lua/ph/certify gives each its rule). */
+/* What an op takes, a letter for each argument. Beyond the shape a letter says what the op is meant for: the shape rule does not
+ * ask whether a k is skew, but a certificate believes the op only then, and tests make arguments that are.
+ *
+ *   m  a matrix              k  a skew matrix                      v  a parameter vector (1, d)
+ *   q  a square matrix       p  a positive semidefinite matrix     s  a sample value          x  a parameter or a sample value */
+static inline bool ph_arg_is_param(char kind) { return kind != 's' && kind != 'x'; }
+
+/* What numbers an attribute may be. */
+typedef enum ph_attr_kind {
+  PH_ATTR_REAL,     /* finite */
+  PH_ATTR_POSITIVE, /* finite, above 0 */
+  PH_ATTR_COUNT,    /* whole, at least 1 */
+  PH_ATTR_INDEX     /* whole, at least 0 */
+} ph_attr_kind;
+
+typedef struct ph_attr {
+  const char *name; /* NULL: none */
+  ph_attr_kind kind;
+} ph_attr;
+
+/* What the compiler knows an op by; all others are alike to it. A role is that of one row (ph_op_of). */
+typedef enum ph_role {
+  PH_ROLE_NONE,
+  PH_ROLE_STATE, /* leaf: the value a segment carries */
+  PH_ROLE_INPUT, /* leaf: what enters in this iteration */
+  PH_ROLE_APPLY, /* M x */
+  PH_ROLE_BIAS,  /* x + b */
+  PH_ROLE_ADD,
+  PH_ROLE_SUB,
+  PH_ROLE_SCALE,
+  PH_ROLE_MATMUL
+} ph_role;
+
+/* What certificates know of an op's values and norms (lua/ph/certify has one rule for each): GAIN(NAME, name) */
+#define PH_GAINS(GAIN)                                                                                     \
+  GAIN(NONE, none)               /* nothing */                                                             \
+  GAIN(STATE, state)             /* the carried value itself */                                            \
+  GAIN(INPUT, input)             /* what enters in this iteration */                                       \
+  GAIN(APPLY, apply)             /* linear: the first argument acts on the second */                       \
+  GAIN(AFFINE, affine)           /* the second argument, a constant, is added to the first */              \
+  GAIN(SCALE, scale)             /* times the attribute `by` */                                            \
+  GAIN(SUM, sum)                 /* of two arguments */                                                    \
+  GAIN(DIFFERENCE, difference)   /* of two arguments */                                                    \
+  GAIN(PRODUCT, product)         /* of two matrices */                                                     \
+  GAIN(SCHUR, schur)             /* elementwise product */                                                 \
+  GAIN(LIPSCHITZ, lipschitz)     /* elementwise, with `lipschitz`, `output_bound` and `at_zero` */         \
+  GAIN(NORMALIZE, normalize)     /* each row to norm sqrt(d), times the second argument, plus the third */ \
+  GAIN(SKEW, skew)               /* a skew matrix */                                                       \
+  GAIN(GRAM, gram)               /* L L^T */                                                               \
+  GAIN(CLIP, clip)               /* norm at most sqrt(budget/step) and that of the argument */             \
+  GAIN(ORTHOGONAL, orthogonal)   /* keeps every norm, determinant 1 */                                     \
+  GAIN(CONTRACTION, contraction) /* (I - step R/2)(I + step R/2)^{-1} */                                   \
+  GAIN(TRANSPOSE, transpose)
+
 typedef enum ph_gain {
-  PH_GAIN_NONE,      /* no bound from the op alone */
-  PH_GAIN_ISOMETRY,  /* exactly 1: identity, cayley */
-  PH_GAIN_NONEXPAND, /* at most 1 by construction: damping */
-  PH_GAIN_MATRIX,    /* spectral norm of a parameter */
-  PH_GAIN_SCALE,     /* |attribute| */
-  PH_GAIN_SUM,       /* sum of the arguments' gains */
-  PH_GAIN_LIPSCHITZ, /* a fixed constant: activations */
-  PH_GAIN_AFFINE,    /* adds a constant: bias */
-  PH_GAIN_PRODUCT,   /* product of the arguments' gains: matmul */
-  PH_GAIN_NORMALIZE  /* bounded output, no Lipschitz bound: layernorm */
+#define GAIN(NAME, name) PH_GAIN_##NAME,
+  PH_GAINS(GAIN)
+#undef GAIN
+      PH_GAIN_COUNT
 } ph_gain;
 
 typedef struct ph_op {
   const char *name;
-  int nargs;
-  const char *attr[PH_OP_ATTRS]; /* attribute names in canonical order, NULL after the last */
-  /* Output shape from argument shapes and attributes; PH_E_SHAPE / PH_E_ARG with both sides of the mismatch. */
+  const char *args;          /* a letter an argument */
+  ph_attr attr[PH_OP_ATTRS]; /* in canonical order; name NULL after the last */
+  ph_role role;
+  bool word; /* a spec calls it: ph.NAME(...) */
+  /* Output shape of arguments and attributes that are what the row says (ph_op_shape has asked); PH_E_SHAPE or PH_E_ARG with both
+   * sides of a mismatch. NULL: a leaf, its segment knows. */
   ph_status (*shape)(const struct ph_op *op, const ph_shape *in, const double *attr, ph_shape *out, ph_err *err);
-  void (*fwd)(const ph_call *c);
-  void (*bwd)(const ph_call *c); /* NULL: a leaf */
+  void (*fwd)(const ph_call *c); /* NULL: a leaf */
+  void (*bwd)(const ph_call *c); /* NULL: nothing depends on an argument */
   unsigned need;                 /* PH_NEED_*: what bwd reads */
   /* What a call takes, from its shapes and attributes; operands are not set. Fewer samples never take more. NULL: nothing. */
   int64_t (*scratch)(const ph_call *c); /* elements, one room for forward and one for backward */
@@ -88,7 +139,7 @@ typedef struct ph_op {
   double (*flops)(const ph_call *c);    /* forward; backward is counted by `flops_bwd` times this */
   double flops_bwd;
   ph_gain gain;
-  double gain_value;   /* PH_GAIN_LIPSCHITZ: the constant */
+  double lipschitz;    /* PH_GAIN_LIPSCHITZ: the constant */
   double output_bound; /* largest |entry| of the output whatever the input; 0 = none (tanh, sigmoid: 1) */
   double at_zero;      /* PH_GAIN_LIPSCHITZ: an entry of the output where the input is zero */
   const char *equation;
@@ -98,9 +149,24 @@ typedef struct ph_op {
 int ph_op_count(void);
 const ph_op *ph_op_at(int i);
 const ph_op *ph_op_find(const char *name); /* NULL if there is none */
+const ph_op *ph_op_of(ph_role role);       /* the row of a role; not of PH_ROLE_NONE */
+static inline int ph_op_nargs(const ph_op *op) { return (int)strlen(op->args); }
+const char *ph_gain_name(ph_gain gain);           /* "lipschitz" */
+const char *ph_attr_kind_name(ph_attr_kind kind); /* "positive" */
+
+/* Output shape of one sample: attributes and argument kinds are checked, then the row's rule. Errors: PH_E_ARG, PH_E_SHAPE. */
+ph_status ph_op_shape(const ph_op *op, const ph_shape *in, const double *attr, ph_shape *out,
+                      ph_err *err) PH_MUST_CHECK;
 
 /* A call on `samples` samples, from the shapes of one: shapes, attributes and count = 1; no operands. */
 ph_call ph_op_call(int nargs, const ph_shape *in, ph_shape out, const double *attr, int64_t samples);
+
+/* What a call takes besides its operands, by the rules of its row. */
+typedef struct ph_needs {
+  int64_t scratch, aux;
+  double flops;
+} ph_needs;
+ph_needs ph_op_needs(const ph_op *op, const ph_call *c);
 
 /* Runs one op on tensors of one dtype (f32 or f64) with the kernels of compiled code. Parameter values are rank 1 or 2. Sample
  * values (`sample` set) are (n, cols): n samples of one position; (n, pos, cols): positions on one axis; (n, H, W, cols): on two;

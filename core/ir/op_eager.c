@@ -32,8 +32,8 @@ static int64_t samples_of(const ph_tensor *t) { return t->rank > 1 ? t->dim[0] :
 
 static ph_status check(const ph_op *op, int nargs, const ph_tensor *const *in, const bool *sample, int64_t *samples,
                        ph_err *err) {
-  if (nargs != op->nargs || !op->fwd) {
-    return ph_err_set(err, PH_E_ARG, "%s: takes %d arguments, got %d", op->name, op->nargs, nargs);
+  if (nargs != ph_op_nargs(op)) {
+    return ph_err_set(err, PH_E_ARG, "%s: takes %d arguments, got %d", op->name, ph_op_nargs(op), nargs);
   }
   *samples = -1;
   for (int i = 0; i < nargs; i++) {
@@ -142,7 +142,7 @@ static ph_status prepare(eager *e, const ph_op *op, int nargs, const ph_tensor *
   for (int i = 0; !st && i < nargs; i++) {
     shape[i] = shape_of(in[i], sample[i]);
   }
-  st = st ? st : op->shape(op, shape, attr, &out, err);
+  st = st ? st : ph_op_shape(op, shape, attr, &out, err);
   if (st) {
     return st;
   }
@@ -156,9 +156,9 @@ static ph_status prepare(eager *e, const ph_op *op, int nargs, const ph_tensor *
   e->call = ph_op_call(nargs, shape, out, attr, e->samples);
   ph_call *c = &e->call;
   c->k = ph_kern_get(dtype);
-  int64_t aux = op->aux ? op->aux(c) : 0;
-  c->scratch = take(e, op->scratch ? op->scratch(c) : 0);
-  c->aux = (ph_opnd){take(e, aux * c->out_shape.rows), aux, 0};
+  ph_needs need = ph_op_needs(op, c);
+  c->scratch = take(e, need.scratch);
+  c->aux = (ph_opnd){take(e, need.aux * c->out_shape.rows), need.aux, 0};
   c->out = operand(e, e->out, c->out_shape);
   for (int i = 0; i < nargs; i++) {
     c->in[i] = operand(e, in[i], c->in_shape[i]);
@@ -213,7 +213,9 @@ static ph_status backward(eager *e, const ph_op *op, int nargs, const ph_tensor 
     return no_memory(op, err);
   }
   load(e, &c->gout, gout, c->out_shape);
-  op->bwd(c);
+  if (op->bwd) {
+    op->bwd(c);
+  }
   for (int i = 0; i < nargs; i++) {
     store(e, &c->gin[i], g[i], c->in_shape[i]);
   }

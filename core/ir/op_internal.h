@@ -17,8 +17,8 @@ static inline void *ph_op_scratch(const ph_call *c, int64_t elements) {
 /* ---- shape rules (op_shape.c) ---- */
 typedef ph_status ph_shape_rule(const struct ph_op *op, const ph_shape *in, const double *attr, ph_shape *out,
                                 ph_err *err);
-ph_shape_rule ph_shape_leaf, ph_shape_square, ph_shape_gram, ph_shape_guard, ph_shape_damping, ph_shape_matmul,
-    ph_shape_transpose, ph_shape_same, ph_shape_pair, ph_shape_apply, ph_shape_bias, ph_shape_layernorm;
+ph_shape_rule ph_shape_same, ph_shape_gram, ph_shape_matmul, ph_shape_transpose, ph_shape_pair, ph_shape_apply,
+    ph_shape_vectors;
 
 /* ---- parameter values (op_param.c, op_guard.c) ---- */
 typedef void ph_op_fn(const ph_call *c);

@@ -1,4 +1,4 @@
-/* op_shape.c - shape rules of the op table: what each op accepts, and both sides of the mismatch when it does not. */
+/* op_shape.c - what each op accepts: attributes and argument kinds as its row says, then its rule of shapes. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -11,18 +11,12 @@ static const char *shape_text(ph_shape s, char *buf, size_t size) {
   } else if (s.pos == 1) {
     snprintf(buf, size, "state of width %" PRId64, s.cols);
   } else if (s.wide == 1) {
-    snprintf(buf, size, "states of %" PRId64 " positions and width %" PRId64, s.pos, s.cols);
+    snprintf(buf, size, "state of %" PRId64 " positions and width %" PRId64, s.pos, s.cols);
   } else {
-    snprintf(buf, size, "states of %" PRId64 " x %" PRId64 " positions and width %" PRId64, s.pos / s.wide, s.wide,
+    snprintf(buf, size, "state of %" PRId64 " x %" PRId64 " positions and width %" PRId64, s.pos / s.wide, s.wide,
              s.cols);
   }
   return buf;
-}
-
-static ph_status want(const ph_op *op, int i, const char *what, ph_shape got, ph_err *err) {
-  char buf[96];
-  return ph_err_set(err, PH_E_SHAPE, "%s: argument %d must be %s, got a %s", op->name, i + 1, what,
-                    shape_text(got, buf, sizeof buf));
 }
 
 static ph_status mismatch(const ph_op *op, ph_shape a, ph_shape b, ph_err *err) {
@@ -32,146 +26,113 @@ static ph_status mismatch(const ph_op *op, ph_shape a, ph_shape b, ph_err *err) 
                     shape_text(b, tb, sizeof tb));
 }
 
-ph_status ph_shape_leaf(const ph_op *op, const ph_shape *in, const double *attr, ph_shape *out, ph_err *err) {
-  (void)in;
-  (void)attr;
-  (void)out;
-  return ph_err_set(err, PH_E_ARG, "%s: has no meaning outside a stream", op->name);
+/* ---- what the row says ---- */
+
+static const struct {
+  const char *name, *text;
+  double least;
+  bool open, whole; /* open: above `least`, not at it */
+} attr_kinds[] = {[PH_ATTR_REAL] = {"real", "finite", -INFINITY, true, false},
+                  [PH_ATTR_POSITIVE] = {"positive", "a positive number", 0, true, false},
+                  [PH_ATTR_COUNT] = {"count", "a whole number from 1", 1, false, true},
+                  [PH_ATTR_INDEX] = {"index", "a whole number from 0", 0, false, true}};
+
+const char *ph_attr_kind_name(ph_attr_kind kind) { return attr_kinds[kind].name; }
+
+static ph_status check_attr(const ph_op *op, int i, double v, ph_err *err) {
+  ph_attr_kind k = op->attr[i].kind;
+  bool inside = isfinite(v) && (attr_kinds[k].open ? v > attr_kinds[k].least : v >= attr_kinds[k].least);
+  if (!inside || (attr_kinds[k].whole && v != floor(v))) {
+    return ph_err_set(err, PH_E_ARG, "%s: %s must be %s, got %g", op->name, op->attr[i].name, attr_kinds[k].text, v);
+  }
+  return PH_OK;
 }
 
-ph_status ph_shape_square(const ph_op *op, const ph_shape *in, const double *attr, ph_shape *out, ph_err *err) {
-  (void)attr;
-  if (!ph_shape_is_param(in[0]) || in[0].rows != in[0].cols) {
-    return want(op, 0, "a square matrix", in[0], err);
+static ph_status check_arg(const ph_op *op, int i, ph_shape s, ph_err *err) {
+  bool param = ph_shape_is_param(s);
+  bool square = param && s.rows == s.cols;
+  const char *want = NULL;
+  switch (op->args[i]) {
+  case 'm': want = param ? NULL : "a matrix"; break;
+  case 'q':
+  case 'k':
+  case 'p': want = square ? NULL : "a square matrix"; break;
+  case 'v': want = param && s.rows == 1 ? NULL : "a parameter vector (1, d)"; break;
+  case 's': want = param ? "a state" : NULL; break;
+  default: break;
   }
+  char buf[96];
+  return want ? ph_err_set(err, PH_E_SHAPE, "%s: argument %d must be %s, got a %s", op->name, i + 1, want,
+                           shape_text(s, buf, sizeof buf))
+              : PH_OK;
+}
+
+ph_status ph_op_shape(const ph_op *op, const ph_shape *in, const double *attr, ph_shape *out, ph_err *err) {
+  if (!op->shape) {
+    return ph_err_set(err, PH_E_ARG, "%s: has no meaning outside a stream", op->name);
+  }
+  ph_status st = PH_OK;
+  for (int i = 0; !st && i < PH_OP_ATTRS && op->attr[i].name; i++) {
+    st = check_attr(op, i, attr[i], err);
+  }
+  for (int i = 0; !st && op->args[i]; i++) {
+    st = check_arg(op, i, in[i], err);
+  }
+  return st ? st : op->shape(op, in, attr, out, err);
+}
+
+/* ---- rules ---- */
+
+ph_status ph_shape_same(const ph_op *op, const ph_shape *in, const double *attr, ph_shape *out, ph_err *err) {
+  (void)op;
+  (void)attr;
+  (void)err;
   *out = in[0];
   return PH_OK;
 }
 
 ph_status ph_shape_gram(const ph_op *op, const ph_shape *in, const double *attr, ph_shape *out, ph_err *err) {
+  (void)op;
   (void)attr;
-  if (!ph_shape_is_param(in[0])) {
-    return want(op, 0, "a matrix", in[0], err);
-  }
+  (void)err;
   *out = ph_shape_param(in[0].rows, in[0].rows);
   return PH_OK;
 }
 
-static ph_status positive(const ph_op *op, int i, double v, ph_err *err) {
-  if (!(v > 0) || !isfinite(v)) {
-    return ph_err_set(err, PH_E_ARG, "%s: %s must be a positive number, got %g", op->name, op->attr[i], v);
-  }
-  return PH_OK;
-}
-
-ph_status ph_shape_guard(const ph_op *op, const ph_shape *in, const double *attr, ph_shape *out, ph_err *err) {
-  if (!ph_shape_is_param(in[0])) {
-    return want(op, 0, "a matrix", in[0], err);
-  }
-  for (int i = 0; i < 2; i++) {
-    ph_status st = positive(op, i, attr[i], err);
-    if (st) {
-      return st;
-    }
-  }
-  *out = in[0];
-  return PH_OK;
-}
-
-ph_status ph_shape_damping(const ph_op *op, const ph_shape *in, const double *attr, ph_shape *out, ph_err *err) {
-  ph_status st = positive(op, 0, attr[0], err);
-  return st ? st : ph_shape_square(op, in, attr, out, err);
-}
-
-ph_status ph_shape_matmul(const ph_op *op, const ph_shape *in, const double *attr, ph_shape *out, ph_err *err) {
-  (void)attr;
-  for (int i = 0; i < 2; i++) {
-    if (!ph_shape_is_param(in[i])) {
-      return want(op, i, "a matrix", in[i], err);
-    }
-  }
-  if (in[0].cols != in[1].rows) {
-    return mismatch(op, in[0], in[1], err);
-  }
-  *out = ph_shape_param(in[0].rows, in[1].cols);
-  return PH_OK;
-}
-
 ph_status ph_shape_transpose(const ph_op *op, const ph_shape *in, const double *attr, ph_shape *out, ph_err *err) {
+  (void)op;
   (void)attr;
-  if (!ph_shape_is_param(in[0])) {
-    return want(op, 0, "a matrix", in[0], err);
-  }
+  (void)err;
   *out = ph_shape_param(in[0].cols, in[0].rows);
-  return PH_OK;
-}
-
-ph_status ph_shape_same(const ph_op *op, const ph_shape *in, const double *attr, ph_shape *out, ph_err *err) {
-  if (op->attr[0] && !isfinite(attr[0])) {
-    return ph_err_set(err, PH_E_ARG, "%s: %s must be finite, got %g", op->name, op->attr[0], attr[0]);
-  }
-  *out = in[0];
   return PH_OK;
 }
 
 ph_status ph_shape_pair(const ph_op *op, const ph_shape *in, const double *attr, ph_shape *out, ph_err *err) {
   (void)attr;
-  if (!ph_shape_equal(in[0], in[1])) {
-    return mismatch(op, in[0], in[1], err);
-  }
   *out = in[0];
-  return PH_OK;
+  return ph_shape_equal(in[0], in[1]) ? PH_OK : mismatch(op, in[0], in[1], err);
+}
+
+ph_status ph_shape_matmul(const ph_op *op, const ph_shape *in, const double *attr, ph_shape *out, ph_err *err) {
+  (void)attr;
+  *out = ph_shape_param(in[0].rows, in[1].cols);
+  return in[0].cols == in[1].rows ? PH_OK : mismatch(op, in[0], in[1], err);
 }
 
 ph_status ph_shape_apply(const ph_op *op, const ph_shape *in, const double *attr, ph_shape *out, ph_err *err) {
   (void)attr;
-  if (!ph_shape_is_param(in[0])) {
-    return want(op, 0, "a matrix", in[0], err);
-  }
-  if (ph_shape_is_param(in[1])) {
-    return want(op, 1, "a state", in[1], err);
-  }
-  if (in[0].cols != in[1].cols) {
-    return mismatch(op, in[0], in[1], err);
-  }
   *out = ph_shape_with_cols(in[1], in[0].rows);
-  return PH_OK;
+  return in[0].cols == in[1].cols ? PH_OK : mismatch(op, in[0], in[1], err);
 }
 
-static ph_status row_vector(const ph_op *op, int i, const ph_shape *in, ph_err *err) {
-  if (!ph_shape_is_param(in[i]) || in[i].rows != 1) {
-    return want(op, i, "a parameter vector (1, d)", in[i], err);
-  }
-  return in[i].cols == in[0].cols ? PH_OK : mismatch(op, in[0], in[i], err);
-}
-
-ph_status ph_shape_bias(const ph_op *op, const ph_shape *in, const double *attr, ph_shape *out, ph_err *err) {
+/* A state and vectors of its width. */
+ph_status ph_shape_vectors(const ph_op *op, const ph_shape *in, const double *attr, ph_shape *out, ph_err *err) {
   (void)attr;
-  if (ph_shape_is_param(in[0])) {
-    return want(op, 0, "a state", in[0], err);
-  }
-  ph_status st = row_vector(op, 1, in, err);
-  if (st) {
-    return st;
-  }
   *out = in[0];
-  return PH_OK;
-}
-
-ph_status ph_shape_layernorm(const ph_op *op, const ph_shape *in, const double *attr, ph_shape *out, ph_err *err) {
-  ph_status st = positive(op, 0, attr[0], err);
-  if (st) {
-    return st;
-  }
-  if (ph_shape_is_param(in[0])) {
-    return want(op, 0, "a state", in[0], err);
-  }
-  for (int i = 1; i < 3; i++) {
-    st = row_vector(op, i, in, err);
-    if (st) {
-      return st;
+  for (int i = 1; op->args[i]; i++) {
+    if (in[i].cols != in[0].cols) {
+      return mismatch(op, in[0], in[i], err);
     }
   }
-  *out = in[0];
   return PH_OK;
 }

@@ -144,12 +144,12 @@ static bool parse_ref(const ph_ir_segment *s, const char *w, ph_ir_ref *out) {
 }
 
 static ph_status parse_attrs(parser *p, ph_ir_node *n, int *at) {
-  for (int a = 0; a < PH_OP_ATTRS && n->op->attr[a]; a++) {
-    size_t len = strlen(n->op->attr[a]);
-    if (*at >= p->words || strncmp(p->word[*at], n->op->attr[a], len) != 0 || p->word[*at][len] != '=' ||
+  for (int a = 0; a < PH_OP_ATTRS && n->op->attr[a].name; a++) {
+    size_t len = strlen(n->op->attr[a].name);
+    if (*at >= p->words || strncmp(p->word[*at], n->op->attr[a].name, len) != 0 || p->word[*at][len] != '=' ||
         !number(p->word[*at] + len + 1, &n->attr[a])) {
       return ph_err_set(p->err, PH_E_PARSE, "line %d: %s: expected the attribute %s=NUMBER", p->line, n->op->name,
-                        n->op->attr[a]);
+                        n->op->attr[a].name);
     }
     (*at)++;
   }
@@ -171,7 +171,7 @@ static ph_status parse_node(parser *p, ph_ir_segment *s) {
   if (st) {
     return st;
   }
-  n->nargs = n->op->nargs;
+  n->nargs = ph_op_nargs(n->op);
   if (p->words - at != n->nargs) {
     return ph_err_set(p->err, PH_E_PARSE, "line %d: %s: takes %d arguments, got %d", p->line, n->op->name, n->nargs,
                       p->words - at);

@@ -26,10 +26,10 @@ static void print_param(ph_text *s, const ph_ir_param *p) {
 
 static void print_node(ph_text *s, int i, const ph_ir_node *n) {
   ph_text_put(s, "node %d %s", i, n->op->name);
-  for (int a = 0; a < PH_OP_ATTRS && n->op->attr[a]; a++) {
+  for (int a = 0; a < PH_OP_ATTRS && n->op->attr[a].name; a++) {
     char num[32];
     ph_ir_number(n->attr[a], num);
-    ph_text_put(s, " %s=%s", n->op->attr[a], num);
+    ph_text_put(s, " %s=%s", n->op->attr[a].name, num);
   }
   for (int a = 0; a < n->nargs; a++) {
     ph_text_put(s, " %c%d", n->arg[a].is_param ? 'p' : 'n', n->arg[a].index);

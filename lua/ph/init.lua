@@ -22,8 +22,8 @@ local function take(module, names)
   for _, name in ipairs(names) do ph[name] = assert(module[name], name) end
 end
 
-take(ops, ops.unary)
-take(ops, { "mul", "cayley_of", "batch" })
+take(ops, ops.words)
+take(ops, { "cayley_of", "batch" })
 take(channel, { "cayley", "damping", "damping_of", "guard", "identity", "param", "linear", "affine", "layernorm" })
 take(param, { "normal", "uniform", "constant" })
 take(stream, { "stream" })

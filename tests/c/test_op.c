@@ -1,15 +1,5 @@
-/* test_op.c - every row of the op table: adjoint against central differences in float64, shape rules, documentation. */
-#include "base/rng.h"
-#include "base/tensor.h"
-#include "ir/op.h"
-#include "ph_test.h"
-
-/* The arguments an op is tried on: its kind for width d and n samples. */
-typedef struct setup {
-  ph_tensor *arg[PH_OP_ARGS];
-  bool sample[PH_OP_ARGS];
-  double attr[PH_OP_ATTRS];
-} setup;
+/* test_op.c - every row of the op table: adjoint against central differences in float64, what it promises, documentation. */
+#include "op_case.h"
 
 static ph_tensor *random_tensor(const char *name, int rank, int64_t a, int64_t b, double scale) {
   ph_tensor *t = NULL;
@@ -19,44 +9,40 @@ static ph_tensor *random_tensor(const char *name, int rank, int64_t a, int64_t b
   return t;
 }
 
-static bool is(const ph_op *op, const char *name) { return strcmp(op->name, name) == 0; }
+/* ---- every row, on parameters and on states, with positions in every form ---- */
 
-static void make(setup *s, const ph_op *op, int64_t d, int64_t n) {
-  memset(s, 0, sizeof *s);
-  s->attr[0] = is(op, "layernorm") ? 1e-5 : 0.7;
-  s->attr[1] = 0.8; /* guard: its budget, so that at d > 2 it is active */
-  bool rows = is(op, "apply") || is(op, "bias") || is(op, "layernorm");
-  for (int i = 0; i < op->nargs; i++) {
-    char name[32];
-    snprintf(name, sizeof name, "%s%d", op->name, i);
-    s->sample[i] = rows && (is(op, "apply") ? i == 1 : i == 0);
-    bool vector = rows && !s->sample[i] && !is(op, "apply");
-    int64_t r = s->sample[i] ? n : vector ? 1 : is(op, "apply") ? d + 1 : d;
-    s->arg[i] = vector ? random_tensor(name, 1, d, 1, 1) : random_tensor(name, 2, r, d, 1);
-  }
-  if (is(op, "cayley") || is(op, "damping")) { /* what they are meant for: skew and psd */
-    for (int64_t i = 0; i < d; i++) {
-      for (int64_t j = 0; j <= i; j++) {
-        double v = ph_tensor_get(s->arg[0], i * d + j);
-        ph_tensor_set(s->arg[0], j * d + i, is(op, "cayley") ? -v : v);
-        ph_tensor_set(s->arg[0], i * d + j, is(op, "cayley") && i == j ? 0 : v + (i == j ? 3.0 * (double)d : 0));
+typedef void each_fn(const op_case *c, int64_t d);
+
+/* Returns how many cases the op takes. */
+static int each_case(const ph_op *op, int64_t d, each_fn *fn) {
+  int cases = 0;
+  for (int states = 0; states <= op_case_has(op, 'x'); states++) {
+    bool samples = states || op_case_has(op, 's');
+    for (int form = 0; form < (samples ? OP_FORMS : 1); form++) {
+      op_case c;
+      if (op_case_make(&c, op, d, form, states)) {
+        fn(&c, d);
+        cases++;
       }
+      op_case_drop(&c);
     }
   }
+  return cases;
 }
 
-static void drop(setup *s) {
-  for (int i = 0; i < PH_OP_ARGS; i++) {
-    ph_tensor_free(s->arg[i]);
+static void each_row(each_fn *fn) {
+  static const int64_t width[] = {1, 2, 3, 7, 15, 16, 17, 33};
+  for (int i = 0; i < ph_op_count(); i++) {
+    int cases = 0;
+    for (int k = 0; ph_op_at(i)->shape && k < PH_COUNT(width); k++) {
+      cases += each_case(ph_op_at(i), width[k], fn);
+    }
+    assert_true(cases > 0 || !ph_op_at(i)->shape);
   }
 }
 
-static double value(const ph_op *op, const setup *s, const ph_tensor *g) {
-  ph_tensor *out = NULL;
-  ph_err err;
-  if (ph_op_eager(op, op->nargs, (const ph_tensor *const *)s->arg, s->sample, s->attr, &out, &err)) {
-    fail_msg("%s: %s", op->name, err.text);
-  }
+static double value(const op_case *c, const ph_tensor *g) {
+  ph_tensor *out = op_case_run(c, c->op);
   double sum = 0;
   for (int64_t i = 0; i < ph_tensor_count(out); i++) {
     sum += ph_tensor_get(out, i) * ph_tensor_get(g, i);
@@ -65,61 +51,142 @@ static double value(const ph_op *op, const setup *s, const ph_tensor *g) {
   return sum;
 }
 
-static ph_tensor *cotangent(const ph_op *op, const setup *s) {
-  ph_tensor *out = NULL;
-  ph_err err;
-  if (ph_op_eager(op, op->nargs, (const ph_tensor *const *)s->arg, s->sample, s->attr, &out, &err)) {
-    fail_msg("%s: %s", op->name, err.text);
+/* t += h dir */
+static void move(ph_tensor *t, double h, const ph_tensor *dir) {
+  for (int64_t i = 0; i < ph_tensor_count(dir); i++) {
+    ph_tensor_set(t, i, ph_tensor_get(t, i) + h * ph_tensor_get(dir, i));
   }
-  ph_rng_fill_normal(ph_rng_of(8, op->name), 0, 1, out);
-  return out;
 }
 
 /* Directional derivative along a random direction of every argument. */
-static void check_adjoint(const ph_op *op, int64_t d, int64_t n) {
-  setup s;
-  ph_err err;
-  make(&s, op, d, n);
-  ph_tensor *g = cotangent(op, &s);
+static void check_adjoint(const op_case *c, int64_t d) {
+  ph_tensor *g = op_case_cotangent(c);
   ph_tensor *gin[PH_OP_ARGS] = {0};
-  ph_ok(ph_op_eager_bwd(op, op->nargs, (const ph_tensor *const *)s.arg, s.sample, s.attr, g, gin, &err));
-  for (int a = 0; a < op->nargs; a++) {
-    ph_tensor *dir = random_tensor("direction", s.arg[a]->rank, s.arg[a]->dim[0], s.arg[a]->dim[1], 1);
+  op_case_back(c, c->op, g, gin);
+  for (int a = 0; a < c->nargs; a++) {
+    ph_tensor *dir = op_case_tensor("direction", c->arg[a]->rank, c->arg[a]->dim);
     double want = 0;
     for (int64_t i = 0; i < ph_tensor_count(dir); i++) {
       want += ph_tensor_get(gin[a], i) * ph_tensor_get(dir, i);
     }
-    double side[2];
     double h = 1e-5;
-    for (int k = 0; k < 2; k++) {
-      for (int64_t i = 0; i < ph_tensor_count(dir); i++) {
-        ph_tensor_set(s.arg[a], i, ph_tensor_get(s.arg[a], i) + (k ? -2 * h : h) * ph_tensor_get(dir, i));
-      }
-      side[k] = value(op, &s, g);
-    }
-    for (int64_t i = 0; i < ph_tensor_count(dir); i++) {
-      ph_tensor_set(s.arg[a], i, ph_tensor_get(s.arg[a], i) + h * ph_tensor_get(dir, i));
-    }
-    double got = (side[0] - side[1]) / (2 * h);
-    if (fabs(got - want) >
-        1e-6 * (fabs(want) + (double)d)) { /* h^2 truncation and eps/h rounding of a sum of d terms */
-      fail_msg("%s: argument %d, d = %lld: derivative %.10g, adjoint %.10g", op->name, a + 1, (long long)d, got, want);
+    move(c->arg[a], h, dir);
+    double up = value(c, g);
+    move(c->arg[a], -2 * h, dir);
+    double got = (up - value(c, g)) / (2 * h);
+    move(c->arg[a], h, dir);
+    if (!(fabs(got - want) <=
+          1e-6 * (fabs(want) + (double)d))) { /* h^2 truncation and eps/h rounding of a sum of d terms */
+      fail_msg("%s: argument %d, d = %lld: derivative %.10g, adjoint %.10g", c->op->name, a + 1, (long long)d, got,
+               want);
     }
     ph_tensor_free(dir);
     ph_tensor_free(gin[a]);
   }
   ph_tensor_free(g);
-  drop(&s);
 }
 
 static void test_adjoints(void **state) {
   (void)state;
-  static const int64_t width[] = {1, 2, 3, 7, 15, 16, 17, 33};
-  for (int i = 0; i < ph_op_count(); i++) {
-    const ph_op *op = ph_op_at(i);
-    for (int k = 0; op->bwd && k < PH_COUNT(width); k++) {
-      check_adjoint(op, width[k], 5);
+  each_row(check_adjoint);
+}
+
+/* ---- what a row promises about its functions ---- */
+
+static const ph_op *tried;
+
+static void poison(ph_opnd *o, ph_shape s, bool needed) {
+  static double nan[1 << 11];
+  memset(nan, 0xff, sizeof nan);
+  assert_true(s.rows * s.cols <= PH_COUNT(nan));
+  o->p = needed ? o->p : nan;
+}
+
+/* Backward twice: first with everything it does not need poisoned and scratch full of NaN, then added to what is there. */
+static void hostile_bwd(const ph_call *call) {
+  ph_call c = *call;
+  ph_needs need = ph_op_needs(tried, &c);
+  for (int64_t i = 0; i < need.scratch; i++) {
+    ((double *)c.scratch)[i] = NAN;
+  }
+  poison(&c.out, c.out_shape, tried->need & PH_NEED_OUT);
+  for (int i = 0; i < ph_op_nargs(tried); i++) {
+    poison(&c.in[i], c.in_shape[i], tried->need & 1U << i);
+  }
+  tried->bwd(&c);
+  for (int i = 0; i < ph_op_nargs(tried); i++) {
+    c.acc[i] = true;
+  }
+  tried->bwd(&c);
+}
+
+static void hostile_fwd(const ph_call *c) {
+  for (int64_t i = 0; i < ph_op_needs(tried, c).scratch; i++) {
+    ((double *)c->scratch)[i] = NAN;
+  }
+  tried->fwd(c);
+}
+
+/* Twice the cotangents come out, of the same values. */
+static void check_promises(const op_case *c, int64_t d) {
+  (void)d;
+  ph_op hostile = *c->op;
+  hostile.fwd = hostile_fwd;
+  hostile.bwd = hostile_bwd;
+  tried = c->op;
+  ph_tensor *g = op_case_cotangent(c);
+  ph_tensor *once[PH_OP_ARGS] = {0};
+  ph_tensor *twice[PH_OP_ARGS] = {0};
+  op_case_back(c, c->op, g, once);
+  op_case_back(c, &hostile, g, twice);
+  for (int a = 0; a < c->nargs; a++) {
+    for (int64_t i = 0; i < ph_tensor_count(once[a]); i++) {
+      ph_near(2 * ph_tensor_get(once[a], i), ph_tensor_get(twice[a], i), 1e-12, 1e-12,
+              "one order of a sum or the other");
     }
+    ph_tensor_free(once[a]);
+    ph_tensor_free(twice[a]);
+  }
+  ph_tensor_free(g);
+}
+
+/* Backward reads what `need` says and no more, adds where it is asked to, and scratch may hold anything. */
+static void test_promises(void **state) {
+  (void)state;
+  each_row(check_promises);
+}
+
+/* at_zero, output_bound and lipschitz are true; the constant is not more than a hundredth too large. */
+static void test_elementwise_claims(void **state) {
+  (void)state;
+  enum { N = 4001 };
+  for (int k = 0; k < ph_op_count(); k++) {
+    const ph_op *op = ph_op_at(k);
+    if (op->gain != PH_GAIN_LIPSCHITZ) {
+      continue;
+    }
+    op_case c = {.op = op, .nargs = 1, .arg = {op_case_tensor("x", 2, (int64_t[]){1, N})}};
+    ph_tensor *g = op_case_tensor("g", 2, (int64_t[]){1, N});
+    for (int64_t i = 0; i < N; i++) {
+      ph_tensor_set(c.arg[0], i, 0.005 * (double)(i - N / 2));
+      ph_tensor_set(g, i, 1);
+    }
+    ph_tensor *y = op_case_run(&c, op);
+    ph_tensor *slope[1] = {0};
+    op_case_back(&c, op, g, slope);
+    double top = 0;
+    double steepest = 0;
+    for (int64_t i = 0; i < N; i++) {
+      top = fmax(top, fabs(ph_tensor_get(y, i)));
+      steepest = fmax(steepest, fabs(ph_tensor_get(slope[0], i)));
+    }
+    ph_near(op->at_zero, ph_tensor_get(y, N / 2), 1e-15, 0, "a few roundings");
+    assert_true(steepest <= op->lipschitz && steepest >= 0.99 * op->lipschitz);
+    assert_true(op->output_bound == 0 ? top > 9 : top <= op->output_bound && top >= 0.9 * op->output_bound);
+    ph_tensor_free(y);
+    ph_tensor_free(slope[0]);
+    ph_tensor_free(g);
+    op_case_drop(&c);
   }
 }
 
@@ -167,17 +234,13 @@ static void test_coinciding_eigenvalues(void **state) {
   const ph_op *guard = ph_op_find("guard");
   static const double level[] = {0.3, 0.0, 2.0};
   for (int k = 0; k < 3; k++) {
-    setup s;
-    ph_err err;
-    make(&s, guard, 6, 1);
-    s.attr[0] = 1;
-    s.attr[1] = 1;
+    op_case c = {.op = guard, .nargs = 1, .attr = {1, 1}, .arg = {op_case_tensor("L", 2, (int64_t[]){6, 6})}};
     for (int64_t i = 0; i < 36; i++) {
-      ph_tensor_set(s.arg[0], i, i % 7 == 0 ? level[k] : 0);
+      ph_tensor_set(c.arg[0], i, i % 7 == 0 ? level[k] : 0);
     }
-    ph_tensor *g = cotangent(guard, &s);
+    ph_tensor *g = op_case_cotangent(&c);
     ph_tensor *gin[1] = {0};
-    ph_ok(ph_op_eager_bwd(guard, 1, (const ph_tensor *const *)s.arg, s.sample, s.attr, g, gin, &err));
+    op_case_back(&c, guard, g, gin);
     assert_int_equal(-1, ph_tensor_first_nonfinite(gin[0]));
     if (k < 2) {
       for (int64_t i = 0; i < 36; i++) {
@@ -186,7 +249,7 @@ static void test_coinciding_eigenvalues(void **state) {
     }
     ph_tensor_free(gin[0]);
     ph_tensor_free(g);
-    drop(&s);
+    op_case_drop(&c);
   }
 }
 
@@ -240,7 +303,9 @@ static void test_documented(void **state) {
     assert_true(op->doc && strlen(op->doc) > 10);
     assert_true(op->equation && op->equation[0]);
     assert_ptr_equal(op, ph_op_find(op->name));
-    assert_true(op->nargs == 0 || (op->fwd && op->bwd && op->flops));
+    assert_int_equal(ph_op_nargs(op), strspn(op->args, "mqkpvsx"));
+    assert_true(op->shape ? op->fwd && (op->bwd || ph_op_nargs(op) == 0) : op->role != PH_ROLE_NONE);
+    assert_true(op->role == PH_ROLE_NONE || ph_op_of(op->role) == op);
   }
   assert_null(ph_op_find("no such op"));
 }
@@ -287,9 +352,14 @@ static void test_short_memory(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      PH_TEST(test_adjoints),          PH_TEST(test_positions),  PH_TEST(test_coinciding_eigenvalues),
-      PH_TEST(test_cayley_orthogonal), PH_TEST(test_documented), PH_TEST(test_refusals),
-      PH_TEST(test_short_memory)};
+  const struct CMUnitTest tests[] = {PH_TEST(test_adjoints),
+                                     PH_TEST(test_promises),
+                                     PH_TEST(test_elementwise_claims),
+                                     PH_TEST(test_positions),
+                                     PH_TEST(test_coinciding_eigenvalues),
+                                     PH_TEST(test_cayley_orthogonal),
+                                     PH_TEST(test_documented),
+                                     PH_TEST(test_refusals),
+                                     PH_TEST(test_short_memory)};
   return cmocka_run_group_tests_name("op", tests, NULL, NULL);
 }

@@ -44,8 +44,21 @@ describe("native.ops", function()
       assert.is_true(row.equation ~= "" and row.doc ~= "" and type(row.gain) == "string")
       assert.equal("table", type(row.attrs))
     end
-    assert.equal("isometry", seen.cayley.gain)
+    assert.equal("orthogonal", seen.cayley.gain)
+    assert.equal("k", seen.cayley.args)
     assert.same({ "step" }, seen.damping.attrs)
+    assert.same({ "positive" }, seen.damping.attr_kinds)
+  end)
+
+  it("gives shapes by the rules of the table", function()
+    local M = { pos = 0, wide = 0, rows = 3, cols = 2 }
+    local image = { pos = 12, wide = 4, rows = 1, cols = 2 }
+    assert.same({ pos = 12, wide = 4, rows = 1, cols = 3 }, native.op_shape("apply", { M, image }))
+    local shape, problem = native.op_shape("add", { image, { pos = 12, wide = 1, rows = 1, cols = 2 } })
+    assert.is_nil(shape)
+    assert.equal("add: a state of 3 x 4 positions and width 2 does not fit a state of 12 positions and width 2", problem)
+    fails("takes 2 arguments, got 1", native.op_shape, "apply", { M })
+    fails("attribute 'step' is missing", native.op_shape, "damping", { M })
   end)
 
   it("runs one op and its adjoint", function()

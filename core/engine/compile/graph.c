@@ -7,6 +7,7 @@
  *   c1 (c2 x)             ->  (c1 c2) x
  *   A (B x)               ->  (A B) x          when rows > 2d (docs/laws.md, 4.4) and the product is not larger
  */
+#include <assert.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -35,10 +36,14 @@ static int add_node(builder *b, ph_gnode n) {
   return g->n++;
 }
 
-static int make(builder *b, const char *op, int nargs, const int *arg, const double *attr) {
-  ph_gnode n = {.op = ph_op_find(op), .param = -1, .nargs = nargs};
+/* attr: NULL for none. */
+static int make(builder *b, const ph_op *op, const int *arg, const double *attr) {
+  if (b->failed) {
+    return 0;
+  }
+  ph_gnode n = {.op = op, .param = -1, .nargs = ph_op_nargs(op)};
   ph_shape in[PH_OP_ARGS];
-  for (int i = 0; i < nargs; i++) {
+  for (int i = 0; i < n.nargs; i++) {
     n.arg[i] = arg[i];
     in[i] = b->g->node[arg[i]].shape;
   }
@@ -46,74 +51,65 @@ static int make(builder *b, const char *op, int nargs, const int *arg, const dou
     memcpy(n.attr, attr, sizeof n.attr);
   }
   ph_err err;
-  if (n.op->shape(n.op, in, n.attr, &n.shape, &err)) {
-    b->failed = true; /* cannot happen: the rewrites keep shapes */
-    return 0;
-  }
+  ph_status st = ph_op_shape(op, in, n.attr, &n.shape, &err);
+  assert(st == PH_OK && "the rewrites keep shapes");
   return add_node(b, n);
 }
 
-static int make_scale(builder *b, double c, int x, bool alone);
+static int make_pair(builder *b, ph_role role, int x, int y) { return make(b, ph_op_of(role), (int[]){x, y}, NULL); }
 
 /* A (B x) -> (A B) x when it pays. `alone`: B x has no other use. */
 static int make_apply(builder *b, int A, int x, bool alone) {
   const ph_gnode *n = &b->g->node[x];
-  if (alone && ph_graph_is_op(b->g, x, "apply")) {
+  if (alone && ph_graph_role(b->g, x) == PH_ROLE_APPLY) {
     ph_shape a = b->g->node[A].shape;
     ph_shape m = b->g->node[n->arg[0]].shape;
     int64_t d = a.rows > m.cols ? a.rows : m.cols;
     if (b->rows > 2 * d && a.rows * m.cols <= m.rows * (a.rows + m.cols)) {
       int inner = n->arg[1];
-      int AB = make(b, "matmul", 2, (int[]){A, n->arg[0]}, NULL);
+      int AB = make_pair(b, PH_ROLE_MATMUL, A, n->arg[0]);
       return make_apply(b, AB, inner, false);
     }
   }
-  return make(b, "apply", 2, (int[]){A, x}, NULL);
+  return make_pair(b, PH_ROLE_APPLY, A, x);
 }
 
 static int make_scale(builder *b, double c, int x, bool alone) {
   const ph_gnode n = b->g->node[x];
-  if (alone && ph_graph_is_op(b->g, x, "scale")) {
+  ph_role role = alone ? ph_graph_role(b->g, x) : PH_ROLE_NONE;
+  if (role == PH_ROLE_SCALE) {
     return make_scale(b, c * n.attr[0], n.arg[0], false);
   }
-  if (alone && ph_graph_is_op(b->g, x, "apply")) {
-    return make(b, "apply", 2, (int[]){make_scale(b, c, n.arg[0], false), n.arg[1]}, NULL);
+  if (role == PH_ROLE_APPLY) {
+    return make_pair(b, PH_ROLE_APPLY, make_scale(b, c, n.arg[0], false), n.arg[1]);
   }
-  if (alone && ph_graph_is_op(b->g, x, "bias")) {
+  if (role == PH_ROLE_BIAS) {
     int y = make_scale(b, c, n.arg[0], true);
-    return make(b, "bias", 2, (int[]){y, make_scale(b, c, n.arg[1], false)}, NULL);
+    return make_pair(b, PH_ROLE_BIAS, y, make_scale(b, c, n.arg[1], false));
   }
-  return make(b, "scale", 1, &x, (double[PH_OP_ATTRS]){c});
+  return make(b, ph_op_of(PH_ROLE_SCALE), &x, (double[PH_OP_ATTRS]){c});
+}
+
+static int *leaf_of(ph_graph *g, ph_role role) { return role == PH_ROLE_STATE ? &g->state : &g->input; }
+
+/* A leaf that is already there is used again. */
+static int make_leaf(builder *b, ph_role role, ph_shape shape) {
+  int *leaf = leaf_of(b->g, role);
+  if (*leaf < 0) {
+    *leaf = add_node(b, (ph_gnode){.op = ph_op_of(role), .param = -1, .shape = shape});
+  }
+  return *leaf;
 }
 
 static int convert(builder *b, const ph_ir_node *n, const int *arg, const bool *alone) {
-  const char *name = n->op->name;
-  if (strcmp(name, "sub") == 0) {
-    return make(b, "add", 2, (int[]){arg[0], make_scale(b, -1.0, arg[1], alone[1])}, NULL);
+  switch (n->op->role) {
+  case PH_ROLE_STATE:
+  case PH_ROLE_INPUT: return make_leaf(b, n->op->role, n->shape);
+  case PH_ROLE_SUB: return make_pair(b, PH_ROLE_ADD, arg[0], make_scale(b, -1.0, arg[1], alone[1]));
+  case PH_ROLE_SCALE: return make_scale(b, n->attr[0], arg[0], alone[0]);
+  case PH_ROLE_APPLY: return make_apply(b, arg[0], arg[1], alone[1]);
+  default: return make(b, n->op, arg, n->attr);
   }
-  if (strcmp(name, "scale") == 0) {
-    return make_scale(b, n->attr[0], arg[0], alone[0]);
-  }
-  if (strcmp(name, "apply") == 0) {
-    return make_apply(b, arg[0], arg[1], alone[1]);
-  }
-  if (n->nargs == 0) {
-    int id = add_node(b, (ph_gnode){.op = n->op, .param = -1, .shape = n->shape});
-    *(strcmp(name, "state") == 0 ? &b->g->state : &b->g->input) = id;
-    return id;
-  }
-  return make(b, name, n->nargs, arg, n->attr);
-}
-
-/* Sharing: a leaf or an op that is already there is used again. */
-static int convert_shared(builder *b, const ph_ir_node *n, const int *arg, const bool *alone) {
-  if (n->nargs == 0) {
-    int have = strcmp(n->op->name, "state") == 0 ? b->g->state : b->g->input;
-    if (have >= 0) {
-      return have;
-    }
-  }
-  return convert(b, n, arg, alone);
 }
 
 static void count_uses(const ph_ir_segment *seg, int *uses) {
@@ -143,7 +139,7 @@ static void convert_all(builder *b, int *leaf, int *map) {
       arg[a] = n->arg[a].is_param ? leaf[n->arg[a].index] : map[n->arg[a].index];
       alone[a] = !n->arg[a].is_param && b->uses[n->arg[a].index] == 1;
     }
-    map[i] = convert_shared(b, n, arg, alone);
+    map[i] = convert(b, n, arg, alone);
   }
   b->g->result = map[seg->result];
   b->g->read = seg->read >= 0 ? map[seg->read] : -1;
@@ -199,12 +195,11 @@ ph_status ph_graph_build(ph_graph *g, const ph_ir_segment *seg, int64_t rows, ph
     count_uses(seg, uses);
     convert_all(&b, leaf, map);
   }
-  if (!b.failed && g->state < 0) { /* a stream that forgets its state still carries one, */
-    g->state = add_node(&b, (ph_gnode){.op = ph_op_find("state"), .param = -1, .shape = seg->state});
+  if (!b.failed) { /* a stream that forgets its state still carries one, and its input still has a cotangent: zero */
+    make_leaf(&b, PH_ROLE_STATE, seg->state);
   }
-  if (!b.failed && g->input < 0 && seg->kind == PH_SEG_TIME) { /* and its input still has a cotangent: zero */
-    g->input =
-        add_node(&b, (ph_gnode){.op = ph_op_find("input"), .param = -1, .shape = ph_shape_sample(1, 1, seg->in.cols)});
+  if (!b.failed && seg->kind == PH_SEG_TIME) {
+    make_leaf(&b, PH_ROLE_INPUT, ph_shape_sample(1, 1, seg->in.cols));
   }
   ph_mem_free(uses);
   ph_mem_free(map);
@@ -216,6 +211,15 @@ ph_status ph_graph_build(ph_graph *g, const ph_ir_segment *seg, int64_t rows, ph
   mark_live(g);
   mark_dependence(g);
   return PH_OK;
+}
+
+ph_call ph_graph_call(const ph_graph *g, int node, int64_t samples) {
+  const ph_gnode *n = &g->node[node];
+  ph_shape in[PH_OP_ARGS];
+  for (int a = 0; a < n->nargs; a++) {
+    in[a] = g->node[n->arg[a]].shape;
+  }
+  return ph_op_call(n->nargs, in, n->shape, n->attr, samples);
 }
 
 void ph_graph_fini(ph_graph *g) {

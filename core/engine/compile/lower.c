@@ -16,8 +16,7 @@ static void mark_saved(const ph_program *p, bool *saved) {
   }
   for (int i = 0; i < g->n; i++) {
     const ph_gnode *n = &g->node[i];
-    if (!n->live || ph_graph_is_param(g, i) || !n->op || ph_graph_is_op(g, i, "apply") ||
-        ph_graph_is_op(g, i, "bias")) {
+    if (!n->live || ph_graph_is_param(g, i) || !n->op || ph_graph_role(g, i) == PH_ROLE_APPLY) {
       continue;
     }
     for (int a = 0; a < n->nargs; a++) {
@@ -82,10 +81,10 @@ static bool state_channel(const ph_graph *g, int i) {
   if (i == g->state) {
     return true;
   }
-  if (ph_graph_is_op(g, i, "scale")) {
+  if (ph_graph_role(g, i) == PH_ROLE_SCALE) {
     return state_channel(g, g->node[i].arg[0]);
   }
-  return ph_graph_is_op(g, i, "apply") && state_channel(g, g->node[i].arg[1]);
+  return ph_graph_role(g, i) == PH_ROLE_APPLY && state_channel(g, g->node[i].arg[1]);
 }
 
 /* out = sum of terms: values first (the first starts the accumulators), then products that accumulate. */
@@ -168,14 +167,13 @@ static int operand(ph_program *p, int node) {
 }
 
 /* What the op takes besides its operands, for a full tile: scratch, and the slot of what it keeps for its adjoint. */
-static void lower_needs(ph_program *p, int node, const ph_shape *in) {
+static void lower_needs(ph_program *p, int node) {
   const ph_gnode *n = &p->graph.node[node];
-  ph_call c = ph_op_call(n->nargs, in, n->shape, n->attr, p->tile);
-  int64_t scratch = n->op->scratch ? n->op->scratch(&c) : 0;
-  int64_t aux = n->op->aux ? n->op->aux(&c) : 0;
-  p->op_scratch = scratch > p->op_scratch ? scratch : p->op_scratch;
-  if (aux) {
-    p->aux[node] = ph_program_slot(p, PH_SP_TAPE, ph_shape_with_cols(n->shape, aux));
+  ph_call c = ph_graph_call(&p->graph, node, p->tile);
+  ph_needs need = ph_op_needs(n->op, &c);
+  p->op_scratch = need.scratch > p->op_scratch ? need.scratch : p->op_scratch;
+  if (need.aux) {
+    p->aux[node] = ph_program_slot(p, PH_SP_TAPE, ph_shape_with_cols(n->shape, need.aux));
   }
 }
 
@@ -184,12 +182,10 @@ static void lower_op(ph_program *p, int node, const bool *saved) {
   int out = ph_program_slot(p, home(p, node, saved), n->shape);
   p->value[node] = out;
   int in[PH_OP_ARGS] = {0};
-  ph_shape in_shape[PH_OP_ARGS];
   for (int a = 0; a < n->nargs; a++) {
     in[a] = operand(p, n->arg[a]);
-    in_shape[a] = p->graph.node[n->arg[a]].shape;
   }
-  lower_needs(p, node, in_shape);
+  lower_needs(p, node);
   ph_ins *i = ph_program_emit(p, &p->fwd, PH_INS_OP);
   i->op = n->op;
   i->nargs = n->nargs;
@@ -199,7 +195,7 @@ static void lower_op(ph_program *p, int node, const bool *saved) {
   memcpy(i->attr, n->attr, sizeof i->attr);
   for (int a = 0; a < n->nargs; a++) {
     i->in[a] = in[a];
-    i->in_shape[a] = in_shape[a];
+    i->in_shape[a] = p->graph.node[n->arg[a]].shape;
   }
 }
 
@@ -210,9 +206,9 @@ static void lower_node(ph_program *p, int i, const bool *saved, bool probe) {
   if (!g->node[i].live || ph_graph_is_param(g, i) || p->value[i] >= 0 || ph_program_absorbed(p, i)) {
     return;
   }
-  if (ph_graph_is_op(g, i, "apply") || ph_program_member(p, i, &col, &index) >= 0) {
+  if (ph_graph_role(g, i) == PH_ROLE_APPLY || ph_program_member(p, i, &col, &index) >= 0) {
     lower_member(p, i, saved);
-  } else if (ph_graph_is_op(g, i, "add")) {
+  } else if (ph_graph_role(g, i) == PH_ROLE_ADD) {
     lower_sum(p, i, saved, probe);
   } else {
     lower_op(p, i, saved);

@@ -218,12 +218,12 @@ static void node_back(back *k, int i) {
   if (k->cot[i].kind == NOTHING || i == g->state || i == g->input) {
     return;
   }
-  if (ph_graph_is_op(g, i, "add")) {
+  if (ph_graph_role(g, i) == PH_ROLE_ADD) {
     give(k, g->node[i].arg[0], 1.0, k->cot[i].slot);
     give(k, g->node[i].arg[1], 1.0, k->cot[i].slot);
-  } else if (ph_graph_is_op(g, i, "scale")) {
+  } else if (ph_graph_role(g, i) == PH_ROLE_SCALE) {
     give(k, g->node[i].arg[0], g->node[i].attr[0], k->cot[i].slot);
-  } else {
+  } else if (g->node[i].op->bwd) {
     op_back(k, i);
   }
 }

@@ -100,17 +100,12 @@ static void describe_call(const ph_graph *g, int node, ph_pins *i, const ph_ppro
 static void needs(pbuild *b, int node) {
   ph_pprog *q = b->q;
   const ph_gnode *n = &b->g->node[node];
-  ph_shape in[PH_OP_ARGS];
-  for (int a = 0; a < n->nargs; a++) {
-    in[a] = b->g->node[n->arg[a]].shape;
-  }
-  ph_call c = ph_op_call(n->nargs, in, n->shape, n->attr, 1);
-  int64_t scratch = n->op->scratch ? n->op->scratch(&c) : 0;
-  int64_t aux = n->op->aux ? n->op->aux(&c) : 0;
-  q->op_scratch = scratch > q->op_scratch ? scratch : q->op_scratch;
-  q->flops += (1 + n->op->flops_bwd) * n->op->flops(&c);
-  if (aux) {
-    q->aux[node] = place(&q->keep, PH_PS_KEEP, n->shape.rows * aux);
+  ph_call c = ph_graph_call(b->g, node, 1);
+  ph_needs need = ph_op_needs(n->op, &c);
+  q->op_scratch = need.scratch > q->op_scratch ? need.scratch : q->op_scratch;
+  q->flops += (1 + n->op->flops_bwd) * need.flops;
+  if (need.aux) {
+    q->aux[node] = place(&q->keep, PH_PS_KEEP, n->shape.rows * need.aux);
   }
 }
 
@@ -193,7 +188,7 @@ static void backward(pbuild *b) {
   }
   for (int i = b->g->n - 1; i >= 0; i--) {
     const ph_gnode *n = &b->g->node[i];
-    if (n->live && ph_graph_is_param(b->g, i) && n->param < 0 && b->cot[i].kind != PC_NOTHING) {
+    if (n->live && ph_graph_is_param(b->g, i) && n->param < 0 && n->op->bwd && b->cot[i].kind != PC_NOTHING) {
       node_back(b, i);
     }
   }

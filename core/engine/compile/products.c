@@ -16,7 +16,7 @@ int ph_program_weight(ph_program *p, int node) {
 static int member_end(const ph_graph *g, int apply) {
   int user = g->node[apply].user;
   bool only = g->node[apply].uses == 1 && user >= 0;
-  return only && ph_graph_is_op(g, user, "bias") && g->node[user].arg[0] == apply ? user : apply;
+  return only && ph_graph_role(g, user) == PH_ROLE_BIAS && g->node[user].arg[0] == apply ? user : apply;
 }
 
 int ph_program_member(const ph_program *p, int node, int64_t *col, int *index) {
@@ -86,7 +86,7 @@ static void lay_product(ph_program *p, ph_product *q) {
 
 void ph_program_products(ph_program *p) {
   for (int i = 0; i < p->graph.n && !p->failed; i++) {
-    if (p->graph.node[i].live && ph_graph_is_op(&p->graph, i, "apply")) {
+    if (p->graph.node[i].live && ph_graph_role(&p->graph, i) == PH_ROLE_APPLY) {
       add_member(p, i);
     }
   }
@@ -99,8 +99,8 @@ void ph_program_products(ph_program *p) {
 
 static bool inner_add(const ph_graph *g, int i) {
   int user = g->node[i].user;
-  return ph_graph_is_op(g, i, "add") && g->node[i].uses == 1 && user >= 0 && ph_graph_is_op(g, user, "add") &&
-         !ph_graph_is_param(g, i);
+  return ph_graph_role(g, i) == PH_ROLE_ADD && g->node[i].uses == 1 && user >= 0 &&
+         ph_graph_role(g, user) == PH_ROLE_ADD && !ph_graph_is_param(g, i);
 }
 
 int ph_graph_sum_terms(const ph_graph *g, int root, int *term) {
@@ -125,5 +125,6 @@ bool ph_program_absorbed(const ph_program *p, int node) {
   int index = 0;
   int i = ph_program_member(p, node, &col, &index);
   int user = g->node[node].user;
-  return i >= 0 && p->product[i].members == 1 && g->node[node].uses == 1 && user >= 0 && ph_graph_is_op(g, user, "add");
+  return i >= 0 && p->product[i].members == 1 && g->node[node].uses == 1 && user >= 0 &&
+         ph_graph_role(g, user) == PH_ROLE_ADD;
 }

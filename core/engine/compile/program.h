@@ -41,8 +41,10 @@ typedef struct ph_graph {
 /* rows: samples of a full batch (times steps when parameters are tied); decides whether A(Bx) becomes (AB)x. */
 ph_status ph_graph_build(ph_graph *g, const ph_ir_segment *seg, int64_t rows, ph_err *err) PH_MUST_CHECK;
 void ph_graph_fini(ph_graph *g);
-static inline bool ph_graph_is_op(const ph_graph *g, int i, const char *name) {
-  return g->node[i].op && strcmp(g->node[i].op->name, name) == 0;
+/* The call of a node on `samples` samples, without operands. */
+ph_call ph_graph_call(const ph_graph *g, int node, int64_t samples);
+static inline ph_role ph_graph_role(const ph_graph *g, int i) {
+  return g->node[i].op ? g->node[i].op->role : PH_ROLE_NONE;
 }
 static inline bool ph_graph_is_param(const ph_graph *g, int i) { return ph_shape_is_param(g->node[i].shape); }
 

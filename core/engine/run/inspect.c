@@ -15,12 +15,8 @@ static void program_flops(const ph_program *s, double *forward, double *both) {
     if (!n->live || ph_graph_is_param(&s->graph, i) || !n->op) {
       continue;
     }
-    ph_shape in[PH_OP_ARGS];
-    for (int a = 0; a < n->nargs; a++) {
-      in[a] = s->graph.node[n->arg[a]].shape;
-    }
-    ph_call c = ph_op_call(n->nargs, in, n->shape, n->attr, 1);
-    double one = n->op->flops(&c);
+    ph_call c = ph_graph_call(&s->graph, i, 1);
+    double one = ph_op_needs(n->op, &c).flops;
     f += one;
     b += one * n->op->flops_bwd;
   }

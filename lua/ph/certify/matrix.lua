@@ -1,8 +1,8 @@
 --- What is known of a parameter matrix: by construction (`up` bounds its spectral norm, `lo` its smallest singular value, `volume` = { low, high }
 -- brackets ln|det|), and, when weights are given, the matrix itself in float64, from which the same is read exactly.
 --
--- The rule of an op follows its gain in the op table; a few need to know more: gram is positive semidefinite, guard bounds the factor, damping
--- turns both into a bracket of its spectrum (docs/laws.md, 1.3 and 5).
+-- The rule of an op is that of its gain in the op table; what an op is meant for (a skew argument, a positive semidefinite one) must hold by
+-- construction (docs/laws.md, 1.3 and 5).
 
 local native = require "ph.native"
 local la = native.la
@@ -84,7 +84,7 @@ end
 
 --- A + sign B.
 function matrix.sum(a, b, sign)
-  return new { rows = a.rows, cols = a.cols, up = a.up + b.up, lo = math.max(0, a.lo - b.up, b.lo - a.up), psd = sign > 0 and a.psd and b.psd,
+  return new { rows = a.rows, cols = a.cols, up = a.up + b.up, lo = math.max(0, a.lo - b.up, b.lo - a.up), psd = sign > 0 and a.psd and b.psd, skew = a.skew and b.skew,
                tensor = both(a, b, function(x, y) return sign > 0 and x + y or x - y end) }
 end
 
@@ -92,51 +92,66 @@ end
 function matrix.scaled(a, c)
   local size = math.abs(c)
   local shift = a.rows == a.cols and (size > 0 and a.rows * math.log(size) or -math.huge)
-  return new { rows = a.rows, cols = a.cols, up = times(size, a.up), lo = size * a.lo, psd = a.psd and c >= 0,
+  return new { rows = a.rows, cols = a.cols, up = times(size, a.up), lo = size * a.lo, psd = a.psd and c >= 0, skew = a.skew,
                volume = shift and { a.volume[1] + shift, a.volume[2] + shift }, tensor = a.tensor and a.tensor * c }
 end
 
--- ---- rules by op ----
+-- ---- rules by gain: f(out, args, attrs) says what is known of out ----
 
-local function damping(a, attrs, out)
-  local x = attrs.step * a.up -- largest eigenvalue of hR
-  if not a.psd then return out end
+local rules = {}
+
+function rules.product(_, args) return matrix.product(args[1], args[2]) end
+function rules.sum(_, args) return matrix.sum(args[1], args[2], 1) end
+function rules.difference(_, args) return matrix.sum(args[1], args[2], -1) end
+function rules.scale(_, args, attrs) return matrix.scaled(args[1], attrs.by) end
+
+--- The norm of an elementwise product is at most the product of the norms (Schur).
+function rules.schur(out, args)
+  out.up = times(args[1].up, args[2].up)
+  return out
+end
+
+function rules.skew(out)
+  out.skew = true
+  return out
+end
+
+function rules.transpose(out, args)
+  local a = args[1]
+  out.up, out.lo, out.psd, out.skew, out.volume = a.up, a.lo, a.psd, a.skew, a.volume
+  return out
+end
+
+function rules.gram(out, args)
+  out.up, out.psd = args[1].up ^ 2, true
+  return out
+end
+
+function rules.clip(out, args, attrs)
+  out.up = math.min(args[1].up, math.sqrt(attrs.budget / attrs.step))
+  return out
+end
+
+function rules.orthogonal(out)
+  out.up, out.lo, out.volume = 1.0, 1.0, { 0.0, 0.0 }
+  return out
+end
+
+function rules.contraction(out, args, attrs)
+  local x = attrs.step * args[1].up -- largest eigenvalue of step R
   out.up = 1.0
   if x < 2 then out.lo = (1 - x / 2) / (1 + x / 2) end
   out.volume = { x < 2 and out.rows * math.log((1 - x / 2) / (1 + x / 2)) or -math.huge, 0.0 }
   return out
 end
 
-local rules = {
-  cayley = function(_, _, out)
-    out.up, out.lo, out.volume = 1.0, 1.0, { 0.0, 0.0 }
-    return out
-  end,
-  gram = function(a, _, out)
-    out.up, out.psd = a.up * a.up, true
-    return out
-  end,
-  guard = function(a, attrs, out)
-    out.up = math.min(a.up, math.sqrt(attrs.budget / attrs.step))
-    return out
-  end,
-  damping = damping,
-  transpose = function(a, _, out)
-    out.up, out.lo, out.psd, out.volume = a.up, a.lo, a.psd, a.volume
-    return out
-  end,
-}
-
---- A cayley whose argument is no skew matrix by construction is no transport.
-local function trusted(op, args) return op ~= "cayley" or args[1].skew end
-
-local function generic(op, args, attrs, shape, tensor)
-  if op == "matmul" then return matrix.product(args[1], args[2]) end
-  if op == "add" or op == "sub" then return matrix.sum(args[1], args[2], op == "add" and 1 or -1) end
-  if op == "scale" then return matrix.scaled(args[1], attrs.by) end
-  local out = new { rows = shape.rows, cols = shape.cols, tensor = tensor }
-  if op == "mul" then out.up = times(args[1].up, args[2].up) end -- Schur: the norm of an elementwise product is at most the product of the norms
-  return out
+--- Whether the arguments are by construction what the op is meant for: a cayley of a free matrix is no transport.
+local function promised(row, args)
+  for i, a in ipairs(args) do
+    local kind = row.args:sub(i, i)
+    if (kind == "k" and not a.skew) or (kind == "p" and not a.psd) then return false end
+  end
+  return true
 end
 
 --- The value of a parameter node. row: the op's row; args: matrices; shape { rows, cols }.
@@ -146,15 +161,11 @@ function matrix.node(row, args, attrs, shape)
     tensors[i] = a.tensor
     known = known and a.tensor ~= nil
   end
-  local tensor = known and native.op(row.name, tensors, attrs) or nil
-  local rule = trusted(row.name, args) and rules[row.name]
-  if not rule then
-    local out = generic(row.name, args, attrs, shape, tensor)
-    if row.output_bound > 0 then out.up = math.min(out.up, row.output_bound * math.sqrt(shape.rows * shape.cols)) end
-    out.skew = row.name == "skew" or (row.name == "scale" and args[1].skew) or ((row.name == "add" or row.name == "sub") and args[1].skew and args[2].skew)
-    return out
-  end
-  return rule(args[1], attrs, new { rows = shape.rows, cols = shape.cols, tensor = tensor })
+  local out = new { rows = shape.rows, cols = shape.cols, tensor = known and native.op(row.name, tensors, attrs) or nil }
+  local rule = rules[row.gain]
+  if rule and promised(row, args) then out = rule(out, args, attrs) end
+  if row.output_bound > 0 then out.up = math.min(out.up, row.output_bound * math.sqrt(shape.rows * shape.cols)) end
+  return out
 end
 
 return matrix

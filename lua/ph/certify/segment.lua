@@ -1,21 +1,10 @@
 --- One segment of a model, once: the abstract value of its result for given weights of one layer, or without weights.
 
-local native = require "ph.native"
 local matrix = require "ph.certify.matrix"
+local op_table = require "ph.schema.op_table"
 local value = require "ph.certify.value"
 
 local segment = {}
-
-local rows
-
---- The rows of the op table by name.
-function segment.ops()
-  if not rows then
-    rows = {}
-    for _, row in ipairs(native.ops()) do rows[row.name] = row end
-  end
-  return rows
-end
 
 --- What the nodes of a segment are. weights: list of f64 tensors, one a parameter, or nil. Returns the value of the result, and `meter` = sum of
 -- h tr R over its dampings (nil without weights).
@@ -23,19 +12,15 @@ function segment.evaluate(seg, weights)
   local params, nodes, meter = {}, {}, weights and 0.0
   for i, p in ipairs(seg.params) do params[i] = matrix.parameter(p.rows, p.cols, weights and weights[i]) end
   for i, node in ipairs(seg.nodes) do
-    local row, args = segment.ops()[node.op], {}
+    local row, args = op_table.row(node.op), {}
     for k, arg in ipairs(node.args) do args[k] = (arg.kind == "param" and params or nodes)[arg.index] end
-    if node.op == "state" then
-      nodes[i] = value.state(node.shape.cols, weights ~= nil)
-    elseif node.op == "input" then
-      nodes[i] = value.input(node.shape.cols)
-    elseif node.shape.pos == 0 then
+    if node.shape.pos == 0 then
       nodes[i] = matrix.node(row, args, node.attrs, node.shape)
-      if weights and node.op == "damping" then
+      if weights and row.gain == "contraction" then
         for k = 1, node.shape.rows do meter = meter + node.attrs.step * args[1].tensor:at(k, k) end
       end
     else
-      nodes[i] = value.node(row, args, node.attrs, node.shape)
+      nodes[i] = value.node(row, args, node.attrs, node.shape, weights ~= nil)
     end
   end
   return nodes[seg.result], meter, seg.read and nodes[seg.read]
@@ -45,8 +30,8 @@ end
 function segment.uncovered(seg)
   local out, seen = {}, {}
   for _, node in ipairs(seg.nodes) do
-    local row = segment.ops()[node.op]
-    if node.shape.pos > 0 and node.op ~= "state" and node.op ~= "input" and not value.has_rule(row) and not seen[node.op] then
+    local row = op_table.row(node.op)
+    if node.shape.pos > 0 and not value.has_rule(row) and not seen[node.op] then
       out[#out + 1], seen[node.op] = node.op, true
     end
   end

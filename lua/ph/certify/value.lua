@@ -18,16 +18,6 @@ local function nothing() return bound(0.0, 0.0, 0.0) end
 local function plus(a, b) return bound(a.z + b.z, a.u + b.u, a.one + b.one) end
 local function stretched(a, s) return bound(times(s, a.z), times(s, a.u), times(s, a.one)) end
 
---- The state itself.
-function value.state(width, concrete)
-  return { width = width, lin = matrix.identity(width, concrete), steep = nothing(), flat = nothing(), lip = 0.0, lip_u = 0.0, entry = math.huge, reads = false }
-end
-
---- The input of a step of a stream over time.
-function value.input(width)
-  return { width = width, steep = bound(0.0, 1.0, 0.0), flat = bound(0.0, 1.0, 0.0), lip = 0.0, lip_u = 1.0, entry = math.huge, reads = false }
-end
-
 local function whole(v, which)
   local b = v[which]
   return v.lin and bound(v.lin:norm() + b.z, b.u, b.one) or b
@@ -46,9 +36,17 @@ local function nonlinear(v, width, steep, flat, slope, entry)
   return { width = width, steep = steep, flat = flat, lip = times(slope, value.lip(v)), lip_u = times(slope, v.lip_u), entry = entry, reads = reads(v) }
 end
 
--- ---- rules: f(args, attrs, row, shape); args are values or matrices ----
+-- ---- rules by gain: f(args, attrs, row, shape, concrete); args are values or matrices; concrete: weights are given ----
 
 local rules = {}
+
+function rules.state(_, _, _, shape, concrete)
+  return { width = shape.cols, lin = matrix.identity(shape.cols, concrete), steep = nothing(), flat = nothing(), lip = 0.0, lip_u = 0.0, entry = math.huge, reads = false }
+end
+
+function rules.input(_, _, _, shape)
+  return { width = shape.cols, steep = bound(0.0, 1.0, 0.0), flat = bound(0.0, 1.0, 0.0), lip = 0.0, lip_u = 1.0, entry = math.huge, reads = false }
+end
 
 function rules.apply(args)
   local M, v = args[1], args[2]
@@ -57,7 +55,7 @@ function rules.apply(args)
            lip_u = times(norm, v.lip_u), entry = math.huge, reads = v.reads }
 end
 
-function rules.bias(args)
+function rules.affine(args)
   local v, b = args[1], args[2]
   local shift = bound(0.0, 0.0, b:norm())
   return { width = v.width, lin = v.lin, steep = plus(v.steep, shift), flat = plus(v.flat, shift), lip = v.lip, lip_u = v.lip_u, entry = v.entry + b:entry(), reads = v.reads }
@@ -78,10 +76,10 @@ local function sum(sign)
   end
 end
 
-rules.add, rules.sub = sum(1), sum(-1)
+rules.sum, rules.difference = sum(1), sum(-1)
 
 --- The norm of x y is at most the entries of one times the norm of the other; a Lipschitz bound needs both bounded.
-function rules.mul(args)
+function rules.schur(args)
   local a, b = args[1], args[2]
   local function best(which)
     local x, y = stretched(whole(b, which), a.entry), stretched(whole(a, which), b.entry)
@@ -93,15 +91,15 @@ function rules.mul(args)
            entry = times(a.entry, b.entry), reads = reads(a) or reads(b) }
 end
 
-local function activation(args, _, row)
+function rules.lipschitz(args, _, row)
   local v, root = args[1], math.sqrt(args[1].width)
-  local shift, slope = bound(0.0, 0.0, row.at_zero * root), row.gain_value
+  local shift, slope = bound(0.0, 0.0, row.at_zero * root), row.lipschitz
   local flat = row.output_bound > 0 and bound(0.0, 0.0, row.output_bound * root) or plus(stretched(value.flat(v), slope), shift)
   return nonlinear(v, v.width, plus(stretched(value.steep(v), slope), shift), flat, slope, row.output_bound > 0 and row.output_bound or math.huge)
 end
 
 --- ||gamma xh + beta|| <= max|gamma| sqrt(d) + ||beta|| whatever comes in; its slope is at most max|gamma| / sqrt(eps), which is true and of little use.
-local function normalize(args, attrs)
+function rules.normalize(args, attrs)
   local v, gamma, beta = args[1], args[2], args[3]
   local g, root = gamma:entry(), math.sqrt(args[1].width)
   local slope = g / math.sqrt(attrs.eps)
@@ -120,14 +118,12 @@ local function unknown(args, _, _, shape)
            lip_u = uses_u and inf or 0.0, entry = inf, reads = uses_z }
 end
 
-local by_gain <const> = { lipschitz = activation, normalize = normalize }
-
 --- The value of a sample node.
-function value.node(row, args, attrs, shape)
-  return (rules[row.name] or by_gain[row.gain] or unknown)(args, attrs, row, shape)
+function value.node(row, args, attrs, shape, concrete)
+  return (rules[row.gain] or unknown)(args, attrs, row, shape, concrete)
 end
 
 --- Whether the op has a rule; one that has none makes every bound infinite.
-function value.has_rule(row) return rules[row.name] ~= nil or by_gain[row.gain] ~= nil end
+function value.has_rule(row) return rules[row.gain] ~= nil end
 
 return value

@@ -6,6 +6,7 @@
 
 local canon = require "ph.util.canon"
 local kinds = require "ph.schema.kinds"
+local op_table = require "ph.schema.op_table"
 local schema = require "ph.schema"
 local symbol = require "ph.lang.symbol"
 local where = require "ph.schema.where"
@@ -39,7 +40,7 @@ end
 
 local function attr_text(s)
   local parts = {}
-  for _, name in ipairs(symbol.op(s.op).attrs) do parts[#parts + 1] = string.format(" %s=%s", name, canon.ir_number(s.attrs[name])) end
+  for _, name in ipairs(op_table.row(s.op).attrs) do parts[#parts + 1] = string.format(" %s=%s", name, canon.ir_number(s.attrs[name])) end
   return table.concat(parts)
 end
 

@@ -5,6 +5,7 @@
 
 local kinds = require "ph.schema.kinds"
 local native = require "ph.native"
+local op_table = require "ph.schema.op_table"
 local schema = require "ph.schema"
 local symbol = require "ph.lang.symbol"
 
@@ -19,10 +20,12 @@ local function is_batch(v) return debug.getmetatable(v) == Batch end
 local function is_identity(v) return debug.getmetatable(v) == Identity end
 local function is_broken(v) return rawequal(v, kinds.broken) end
 
-schema.describe("batch", "functions", "ph.batch(t)", "Outside a block: the rows of a tensor (n, d) as n states that go through channels together.")
+schema.describe("batch", "functions", "ph.batch(t)",
+  "Outside a block: a tensor (n, d) as n states that go through channels together; with positions (n, positions, d) or (n, height, width, d).")
 
 function ops.batch(t)
-  if not is_tensor(t) or #t:shape() ~= 2 then schema.fail("batch", "expects a tensor (n, d), got %s", kinds.describe(t)) end
+  local rank = is_tensor(t) and #t:shape() or 0
+  if rank < 2 then schema.fail("batch", "expects a tensor (n, d), (n, positions, d) or (n, height, width, d), got %s", kinds.describe(t)) end
   return setmetatable({ tensor = t }, Batch)
 end
 
@@ -46,13 +49,10 @@ local function domain(v)
   end
 end
 
--- Arguments that are states whatever their rank, and those that are parameters although they are vectors.
-local parameters <const> = { apply = { true }, bias = { false, true }, layernorm = { false, true, true } }
-
-local function eager_argument(name, i, v)
+local function eager_argument(row, i, v)
   local d = domain(v)
-  if not d then schema.fail(name, "argument %d must be a tensor of rank 1 or 2 or ph.batch(t), got %s", i, kinds.describe(v)) end
-  local is_parameter = parameters[name] and parameters[name][i]
+  if not d then schema.fail(row.name, "argument %d must be a tensor of rank 1 or 2 or ph.batch(t), got %s", i, kinds.describe(v)) end
+  local is_parameter = op_table.is_parameter(row, i)
   if is_batch(v) then return v.tensor, not is_parameter end
   if is_parameter or d == "matrix" then return v, false end
   return v:reshape { 1, v:count() }, true
@@ -61,12 +61,12 @@ end
 local function eager(name, args, attrs)
   local tensors, samples, batched, single = {}, {}, false, false
   for i, v in ipairs(args) do
-    tensors[i], samples[i] = eager_argument(name, i, v)
+    tensors[i], samples[i] = eager_argument(op_table.row(name), i, v)
     batched = batched or is_batch(v)
     single = single or (samples[i] and not is_batch(v))
   end
   local ok, out = pcall(native.op, name, tensors, attrs or {}, samples)
-  if not ok then schema.fail(name, "%s", (tostring(out):gsub("^" .. name .. ": ", ""))) end
+  if not ok then schema.fail(name, "%s", symbol.without_name(name, out)) end
   if batched then return ops.batch(out) end
   return single and out:reshape { out:count() } or out
 end
@@ -158,15 +158,19 @@ for _, class in ipairs { symbol.metatable, Batch, Identity } do
   class.__mul, class.__add, class.__sub, class.__unm, class.__div = ops.times, ops.plus, ops.minus, ops.negate, ops.over
 end
 
---- The unary functions of the table that a spec calls by name (ph.tanh, ph.skew ...).
-ops.unary = { "tanh", "relu", "gelu", "sigmoid", "softplus", "silu", "skew", "gram", "transpose" }
-for _, name in ipairs(ops.unary) do
-  ops[name] = function(v) return ops.call(name, { operand(name, v) }) end
-  schema.describe(name, "functions", "ph." .. name .. "(x)", symbol.op(name).doc)
+--- The functions of the table that a spec calls by name: ph.tanh(x), ph.mul(a, b) ...
+ops.words = {}
+for _, row in ipairs(op_table.rows) do
+  if row.word then
+    ops.words[#ops.words + 1] = row.name
+    ops[row.name] = function(...)
+      local args = {}
+      for i = 1, #row.args do args[i] = operand(row.name, (select(i, ...))) end
+      return ops.call(row.name, args)
+    end
+    schema.describe(row.name, "functions", string.format("ph.%s(%s)", row.name, #row.args == 1 and "x" or "a, b"), row.doc)
+  end
 end
-
-schema.describe("mul", "functions", "ph.mul(a, b)", "Elementwise product of two values of one shape.")
-function ops.mul(a, b) return ops.call("mul", { operand("mul", a), operand("mul", b) }) end
 
 schema.describe("cayley_of", "functions", "ph.cayley_of(S)", "C = (I + S/2)^-1 (I - S/2) of a skew matrix S that is given.")
 function ops.cayley_of(s) return ops.call("cayley", { operand("cayley_of", s) }) end

@@ -1,8 +1,9 @@
 --- Symbols: what a block's values are while it is traced into the IR.
 --
 -- A block is a Lua function; it is called once with symbols, and every operation on them becomes a node. A symbol knows
--- its shape: pos = 0 is a parameter matrix (rows, cols), pos > 0 a state of `pos` positions and `cols` features. Shape
--- errors are found here, where the spec's line is known; the rules are those of the op table (core/ir/op_shape.c).
+-- its shape: pos = 0 is a parameter matrix (rows, cols), pos > 0 a state of `pos` positions, `wide` of them in a line, and
+-- `cols` features. Shape errors are found here, where the spec's line is known; the rules are those of the op table, asked of
+-- the host.
 -- A block has no control flow over values: it is traced once and runs for every layer and every sample.
 
 local kinds = require "ph.schema.kinds"
@@ -34,83 +35,18 @@ end
 function symbol.shape_text(s)
   if s.pos == 0 then return string.format("matrix (%d, %d)", s.rows, s.cols) end
   if s.pos == 1 then return string.format("state of width %d", s.cols) end
-  return string.format("states of %d positions and width %d", s.pos, s.cols)
+  local positions = s.wide > 1 and string.format("%d x %d", s.pos // s.wide, s.wide) or s.pos
+  return string.format("state of %s positions and width %d", positions, s.cols)
 end
 
-local shape_text <const> = symbol.shape_text
-
-local function want(op, i, what, s)
-  schema.fail(op, "argument %d must be %s, got a %s", i, what, shape_text(s))
+local function make(s, shape)
+  s.pos, s.wide, s.rows, s.cols = shape.pos, shape.wide, shape.rows, shape.cols
+  return setmetatable(s, Symbol)
 end
 
-local function mismatch(op, a, b)
-  schema.fail(op, "a %s does not fit a %s", shape_text(a), shape_text(b))
-end
-
-local function matrix(op, i, s) if s.pos ~= 0 then want(op, i, "a matrix", s) end end
-local function state(op, i, s) if s.pos == 0 then want(op, i, "a state", s) end end
-
-local function square(op, s)
-  if s.pos ~= 0 or s.rows ~= s.cols then want(op, 1, "a square matrix", s) end
-  return 0, s.rows, s.cols
-end
-
-local function same(_, s) return s.pos, s.rows, s.cols end
-
-local function pair(op, a, b)
-  if a.pos ~= b.pos or a.rows ~= b.rows or a.cols ~= b.cols then mismatch(op, a, b) end
-  return a.pos, a.rows, a.cols
-end
-
-local function with_vectors(op, z, ...)
-  state(op, 1, z)
-  for i, v in ipairs { ... } do
-    if v.pos ~= 0 or v.rows ~= 1 then want(op, i + 1, "a parameter vector (1, d)", v) end
-    if v.cols ~= z.cols then mismatch(op, z, v) end
-  end
-  return z.pos, 1, z.cols
-end
-
---- Output shape (pos, rows, cols) of each op; ops that are not named keep the shape of their argument.
-local shape_rules <const> = {
-  skew = square, cayley = square, damping = square,
-  gram = function(op, l) matrix(op, 1, l) return 0, l.rows, l.rows end,
-  guard = function(op, l) matrix(op, 1, l) return 0, l.rows, l.cols end,
-  transpose = function(op, m) matrix(op, 1, m) return 0, m.cols, m.rows end,
-  matmul = function(op, a, b)
-    matrix(op, 1, a)
-    matrix(op, 2, b)
-    if a.cols ~= b.rows then mismatch(op, a, b) end
-    return 0, a.rows, b.cols
-  end,
-  apply = function(op, m, z)
-    matrix(op, 1, m)
-    state(op, 2, z)
-    if m.cols ~= z.cols then mismatch(op, m, z) end
-    return z.pos, 1, m.rows
-  end,
-  add = pair, sub = pair, mul = pair,
-  bias = with_vectors, layernorm = with_vectors,
-}
-
-local rows_by_name
-
---- The row of the op table for a name, or nil.
-function symbol.op(name)
-  if not rows_by_name then
-    rows_by_name = {}
-    for _, row in ipairs(native.ops()) do rows_by_name[row.name] = row end
-  end
-  return rows_by_name[name]
-end
-
-local function make(trace, op, args, attrs, pos, rows, cols)
-  return setmetatable({ trace = trace, op = op, args = args, attrs = attrs or {}, pos = pos, rows = rows, cols = cols }, Symbol)
-end
-
---- A leaf of the current trace: `state` or `input`.
+--- A leaf of the current trace: `state` or `input`, of one line of positions.
 function symbol.leaf(trace, op, pos, cols)
-  return make(trace, op, {}, nil, pos, 1, cols)
+  return make({ trace = trace, op = op, args = {}, attrs = {} }, { pos = pos, wide = 1, rows = 1, cols = cols })
 end
 
 local most_numbers <const> = 1 << 26 -- as the IR has it
@@ -118,9 +54,12 @@ local most_numbers <const> = 1 << 26 -- as the IR has it
 --- A parameter of the current trace. base: its letter; init: a ph.init.
 function symbol.parameter(trace, base, rows, cols, init)
   if rows * cols > most_numbers then schema.fail("parameter", "a matrix of %d x %d numbers; at most %d fit", rows, cols, most_numbers) end
-  local s = { trace = trace, op = "param", args = {}, attrs = {}, pos = 0, rows = rows, cols = cols, base = base, init = init }
-  return setmetatable(s, Symbol)
+  local s = { trace = trace, op = "param", args = {}, attrs = {}, base = base, init = init }
+  return make(s, { pos = 0, wide = 0, rows = rows, cols = cols })
 end
+
+--- A message of the host about an op, without the op's name at its start.
+function symbol.without_name(op, message) return (tostring(message):gsub("^" .. op .. ": ", "")) end
 
 --- An operation on symbols becomes a node of the current trace.
 function symbol.node(op, args, attrs)
@@ -131,7 +70,9 @@ function symbol.node(op, args, attrs)
     end
     if not rawequal(a.trace, trace) then schema.fail(op, "argument %d is a value of another block; a block sees only its own", i) end
   end
-  return make(trace, op, args, attrs, (shape_rules[op] or same)(op, table.unpack(args)))
+  local shape, problem = native.op_shape(op, args, attrs)
+  if not shape then schema.fail(op, "%s", symbol.without_name(op, problem)) end
+  return make({ trace = trace, op = op, args = args, attrs = attrs or {} }, shape)
 end
 
 local function refuse(what, instead)
@@ -155,7 +96,7 @@ function Symbol.__index(_, k)
 end
 
 function Symbol:__tostring()
-  return string.format("%s: %s", self.op, shape_text(self))
+  return string.format("%s: %s", self.op, symbol.shape_text(self))
 end
 
 symbol.metatable = Symbol

@@ -1,7 +1,7 @@
 --- help(), help(x), ?x: what the language says about a name, from the schema and the op table, with the nearest name otherwise.
 
 local names = require "ph.repl.names"
-local native = require "ph.native"
+local op_table = require "ph.schema.op_table"
 local schema = require "ph.schema"
 local sorted_keys = require "ph.util.sorted_keys"
 local suggest = require "ph.util.suggest"
@@ -23,16 +23,6 @@ local methods <const> = "t:shape() t:dtype() t:count() t:at(i, j) t:put(v, i, j)
   .. "t:slice(dim, first, last) t:index(dim, i) t:gather(rows) t:transpose() t:norm() t:rownorms() t:sum() t:mean() t:min() t:max() "
   .. "t:quantile(q) t:mul(b) a + b a - b a * b a / s"
 
-local ops
-
-local function op(name)
-  if not ops then
-    ops = {}
-    for _, row in ipairs(native.ops()) do ops[row.name] = row end
-  end
-  return ops[name]
-end
-
 local function key_line(key)
   local default = ""
   if key.required then default = " (required)"
@@ -50,7 +40,7 @@ end
 --- Everything known about a name, or nil.
 local function known(name)
   local parts = {}
-  local block, row, entry = schema.get(name), op(name), functions[name]
+  local block, row, entry = schema.get(name), op_table.row(name), functions[name]
   if entry then parts[#parts + 1] = string.format("%s - %s", entry[1], entry[2]) end
   if block then parts[#parts + 1] = block_text(block) end
   if row then parts[#parts + 1] = string.format("op %s: %s%s", name, row.equation, block and block.doc == row.doc and "" or "\n  " .. row.doc) end
@@ -62,7 +52,7 @@ function help.topics()
   local set = {}
   for name in pairs(functions) do set[name] = true end
   for _, block in ipairs(schema.all()) do set[block.name] = true end
-  for _, row in ipairs(native.ops()) do set[row.name] = true end
+  for _, row in ipairs(op_table.rows) do set[row.name] = true end
   return sorted_keys(set)
 end
 
@@ -81,7 +71,7 @@ end
 
 function help.overview()
   local row_names = {}
-  for i, row in ipairs(native.ops()) do row_names[i] = row.name end
+  for i, row in ipairs(op_table.rows) do row_names[i] = row.name end
   local block_names, function_names = {}, {}
   for name in pairs(functions) do function_names[#function_names + 1] = name end
   for _, block in ipairs(schema.all()) do
