@@ -195,7 +195,9 @@ static int l_plan_params(lua_State *L) {
     ph_tensor_ready(L, 1);
     lua_pushinteger(L, ph_tensor_count(*value));
     lua_setfield(L, -3, "count");
-    lua_getfield(L, -1, "close"), lua_insert(L, -2), lua_call(L, 1, 0);
+    lua_getfield(L, -1, "close");
+    lua_insert(L, -2);
+    lua_call(L, 1, 0);
     lua_rawseti(L, -2, i + 1);
   }
   lua_pushinteger(L, ph_plan_param_total(plan));

@@ -219,7 +219,8 @@ static int spawn(child *c, char *const argv[]) {
     if (pipe2(fd, O_CLOEXEC)) {
       e = errno;
     } else {
-      c->fd[i] = fd[i == 0], end[i] = fd[i != 0];
+      c->fd[i] = fd[i == 0];
+      end[i] = fd[i != 0];
     }
   }
   posix_spawn_file_actions_t actions;
@@ -290,7 +291,8 @@ static ph_status converse(child *c, const char *input, size_t n, ph_err *err) {
     if (p[0].fd >= 0 && p[0].revents) {
       ssize_t k = write(c->fd[0], input, n);
       if (k > 0) {
-        input += k, n -= (size_t)k;
+        input += k;
+        n -= (size_t)k;
       } else if (k < 0 && errno != EINTR && errno != EAGAIN) {
         n = 0; /* it does not want the rest */
       }

@@ -255,7 +255,8 @@ static void check_plain_list(lua_State *L, int idx, const char *where) {
   }
   lua_Integer hole = 1;
   while (lua_rawgeti(L, idx, hole) != LUA_TNIL) {
-    lua_pop(L, 1), hole++;
+    lua_pop(L, 1);
+    hole++;
   }
   ph_fail(L, "list%s has a hole at [%d]", where, (int)hole);
 }

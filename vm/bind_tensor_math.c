@@ -48,10 +48,18 @@ static void check_alike(lua_State *L, const char *op, const ph_tensor *a, const 
           ph_tensor_describe(b, sb, sizeof sb));
 }
 
-#define EACH(type, expr)                                                                         \
-  for (int64_t i = 0; i < n; i++) {                                                              \
-    const double x = a ? ((const type *)a->data)[i] : s, y = b ? ((const type *)b->data)[i] : s; \
-    ((type *)r->data)[i] = (type)(expr);                                                         \
+#define EACH(type, sign)                                 \
+  for (int64_t i = 0; i < n; i++) {                      \
+    const double x = a ? ((const type *)a->data)[i] : s; \
+    const double y = b ? ((const type *)b->data)[i] : s; \
+    ((type *)r->data)[i] = (type)(x sign y);             \
+  }
+#define EACH_OF(type)            \
+  switch (op) {                  \
+  case '+': EACH(type, +) break; \
+  case '-': EACH(type, -) break; \
+  case '*': EACH(type, *) break; \
+  default: EACH(type, /)         \
   }
 
 /* r = a op b, one of them NULL for the number s. Computed in double and rounded once: for + - * / the same as in float32. */
@@ -59,25 +67,9 @@ static void elementwise(ph_tensor *r, char op, const ph_tensor *a, const ph_tens
   int64_t n = ph_tensor_count(r);
   if (r->dtype == PH_F32) {
     s = (float)s;
-    if (op == '+') {
-      EACH(float, x + y)
-    } else if (op == '-') {
-      EACH(float, x - y)
-    } else if (op == '*') {
-      EACH(float, x *y)
-    } else {
-      EACH(float, x / y)
-    }
+    EACH_OF(float)
   } else {
-    if (op == '+') {
-      EACH(double, x + y)
-    } else if (op == '-') {
-      EACH(double, x - y)
-    } else if (op == '*') {
-      EACH(double, x *y)
-    } else {
-      EACH(double, x / y)
-    }
+    EACH_OF(double)
   }
 }
 
@@ -243,7 +235,8 @@ static int64_t extreme(const ph_tensor *t, double sign) {
       return i;
     }
     if (x < best) {
-      best = x, at = i;
+      best = x;
+      at = i;
     }
   }
   return at;

@@ -95,15 +95,18 @@ static void add_range(luaL_Buffer *b, const ph_tensor *t) {
     if (!isfinite(x)) {
       odd++;
     } else {
-      low = fmin(low, x), high = fmax(high, x);
+      low = fmin(low, x);
+      high = fmax(high, x);
     }
   }
   char text[96];
   if (low <= high) {
-    snprintf(text, sizeof text, "  range [%.4g, %.4g]", low + 0.0, high + 0.0), luaL_addstring(b, text);
+    snprintf(text, sizeof text, "  range [%.4g, %.4g]", low + 0.0, high + 0.0);
+    luaL_addstring(b, text);
   }
   if (odd) {
-    snprintf(text, sizeof text, "  %lld not finite", (long long)odd), luaL_addstring(b, text);
+    snprintf(text, sizeof text, "  %lld not finite", (long long)odd);
+    luaL_addstring(b, text);
   }
 }
 

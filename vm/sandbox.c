@@ -243,8 +243,8 @@ static int call_limited(lua_State *L, int nargs, int base, limits want, const ch
   lua_pushnil(L);
   lua_insert(L, -2);
   if (lua_type(L, -1) != LUA_TSTRING && lua_type(L, -1) != LUA_TTABLE) {
-    lua_pushfstring(L, "error() was called with a %s value instead of a message", luaL_typename(L, -1)),
-        lua_remove(L, -2);
+    lua_pushfstring(L, "error() was called with a %s value instead of a message", luaL_typename(L, -1));
+    lua_remove(L, -2);
   }
   lua_pushstring(L, status == LUA_ERRMEM ? "PH_E_NOMEM" : "PH_E_ARG");
   lua_pushstring(L, was.raised[0] ? was.raised : what);

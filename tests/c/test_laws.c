@@ -135,7 +135,9 @@ static void a_graded_spectrum_is_exact_beyond_the_range_of_the_product(void **st
   ph_err err = {0};
   ph_ok(ph_pool_new(&pool, 1, &err));
   for (int t = 0; t < L; t++) { /* diag(100, 1, 1/1000): the product overflows at 10^400 */
-    M[t][0][0] = 100, M[t][1][1] = 1, M[t][2][2] = 1e-3;
+    M[t][0][0] = 100;
+    M[t][1][1] = 1;
+    M[t][2][2] = 1e-3;
   }
   double logs[3];
   double change;

@@ -85,9 +85,20 @@ def ends_do(part, at, end):
     return part[at][1] == "while" and at > 0 and part[at - 1][1] == "}" and part[end][1] == ";"
 
 
+def outside(part, start, end):
+    """The tokens from `start` to `end` that are in no brackets; a pair of brackets counts as its closing one."""
+    found, i = [], start
+    while i < end:
+        i = closing(part, i) if part[i][1] in ("(", "[") else i
+        if i < end:
+            found.append(part[i][1])
+        i += 1
+    return found
+
+
 def brace(part, start, at):
     """What the brace at `at` of the statement begun at `start` opens: "code", "fields", or None for a list of values."""
-    before = [t for _, t in part[start:at]]
+    before = outside(part, start, at)
     if "=" in before or "return" in before or "enum" in before:
         return None
     last = before[-1] if before else ""

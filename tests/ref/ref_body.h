@@ -199,17 +199,21 @@ static void invert(int64_t d, big *a, big *x) {
     for (int64_t j = 0; j < d; j++) {
       const big u = a[k * d + j];
       const big v = x[k * d + j];
-      a[k * d + j] = a[best * d + j], a[best * d + j] = u;
-      x[k * d + j] = x[best * d + j], x[best * d + j] = v;
+      a[k * d + j] = a[best * d + j];
+      a[best * d + j] = u;
+      x[k * d + j] = x[best * d + j];
+      x[best * d + j] = v;
     }
     const big p = a[k * d + k];
     for (int64_t j = 0; j < d; j++) {
-      a[k * d + j] /= p, x[k * d + j] /= p;
+      a[k * d + j] /= p;
+      x[k * d + j] /= p;
     }
     for (int64_t i = 0; i < d; i++) {
       const big f = a[i * d + k];
       for (int64_t j = 0; j < d && i != k; j++) {
-        a[i * d + j] -= f * a[k * d + j], x[i * d + j] -= f * x[k * d + j];
+        a[i * d + j] -= f * a[k * d + j];
+        x[i * d + j] -= f * x[k * d + j];
       }
     }
   }
