@@ -11,10 +11,10 @@
 --   certify.report(certificate)    -> list of lines
 
 local native = require "ph.native"
-local report = require "ph.certify.report"
+local lines = require "ph.certify.lines"
 local segment = require "ph.certify.segment"
 
-local certify = { report = report.lines }
+local certify = { report = lines.of }
 
 --- Tensors of layer t (1-based) of a segment, as f64 matrices.
 local function layer_weights(seg, index, weights, t)

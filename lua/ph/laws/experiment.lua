@@ -10,7 +10,6 @@ local figures = require "ph.figure"
 local json = require "ph.util.json"
 local kinds = require "ph.schema.kinds"
 local meaning = require "ph.schema.meaning"
-local options = require "ph.lang.options"
 local results = require "ph.run.results"
 local schema = require "ph.schema"
 local sorted_keys = require "ph.util.sorted_keys"
@@ -198,10 +197,8 @@ local function run_all(self, store, args)
   return 0
 end
 
---- `phrun run` of such a spec. Returns the exit code.
-function Experiment:main(args)
-  options.defaults(args)
-  local dir = options.directory(args, self)
+--- `phrun run` of such a spec with its results in `dir`; args: dry_run, threads. Returns the exit code.
+function Experiment:main(dir, args)
   local open = args.dry_run and results.peek or results.open
   local store, problem, kind = open(dir)
   if not store then fault.raise(kind == "tampered" and fault.TAMPERED or fault.RUNTIME, "%s", problem) end

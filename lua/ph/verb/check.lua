@@ -5,10 +5,10 @@
 -- makes the real time shorter.
 
 local native = require "ph.native"
-local certificates = require "ph.certify.verb"
+local certificates = require "ph.certify.show"
 local fault = require "ph.util.fault"
 local job = require "ph.run.job"
-local options = require "ph.lang.options"
+local options = require "ph.verb.options"
 local tables = require "ph.util.columns"
 
 local check = {}
@@ -106,10 +106,7 @@ end
 function check.main(args)
   if args.spec:find "%.h5$" then return certificates.of_file(args.spec) end
   local experiment = options.load(args)
-  if experiment.main then
-    args.dry_run = true
-    return experiment:main(args)
-  end
+  if experiment.main then return experiment:main(options.directory(args, experiment), { dry_run = true }) end
   options.defaults(args)
   local cells, rows, total, jobs = job.cells(experiment), {}, 0, 0
   local code = print_problems(cells)

@@ -12,7 +12,7 @@ return {
   { "check", "ph.verb.check", "compile only: shapes, parameters, cost, time and the bounds that hold; of a run file, the bounds at its weights" },
   { "lock", "ph.verb.lock", "freeze grid, protocol, data and rules of a spec under a hash" },
   { "deviate", "ph.verb.deviate", "record a departure from the lock, with its reason" },
-  { "verdict", "ph.registry.verdict", "apply the locked rules to the results" },
+  { "verdict", "ph.verb.verdict", "apply the locked rules to the results" },
   { "verify", "ph.verb.verify", "check hashes and files of a results directory; compare two bit by bit" },
   { "status", "ph.verb.status", "what a results directory holds" },
   { "report", "ph.verb.report", "one page with plan, results, rules and figures" },

@@ -1,7 +1,7 @@
 --- `phrun lock SPEC [--out DIR]`: freezes grid, protocol, data and rules of a spec under a hash, before its runs.
 
 local native = require "ph.native"
-local options = require "ph.lang.options"
+local options = require "ph.verb.options"
 local registration = require "ph.registry.registration"
 
 local lock = {}

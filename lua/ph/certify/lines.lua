@@ -1,6 +1,6 @@
 --- Certificates as lines for a person.
 
-local report = {}
+local lines = {}
 
 local function number(v)
   if v == math.huge then return "infinity" end
@@ -121,7 +121,7 @@ local function once_lines(out, s)
 end
 
 --- The lines of a certificate.
-function report.lines(certificate)
+function lines.of(certificate)
   local out = {}
   for _, s in ipairs(certificate.segments) do
     if s.kind == "once" then once_lines(out, s) else stream_lines(out, s) end
@@ -129,4 +129,4 @@ function report.lines(certificate)
   return out
 end
 
-return report
+return lines

@@ -5,12 +5,12 @@ local certify = require "ph.certify"
 local fault = require "ph.util.fault"
 local runfile = require "ph.run.runfile"
 
-local verb = {}
+local show = {}
 
 local function print_lines(lines) native.write(1, table.concat(lines, "\n") .. "\n") end
 
 --- groups: list of { key, first = { ir, seed } }, one a model.
-function verb.of_groups(groups)
+function show.of_groups(groups)
   native.write(1, "certificates: what holds by construction, and at the weights that each model starts with\n\n")
   for _, group in ipairs(groups) do
     local one = group.first
@@ -34,7 +34,7 @@ local function measured_lines(record)
 end
 
 --- `phrun check RUN.h5`. Returns the exit code.
-function verb.of_file(path)
+function show.of_file(path)
   local run, problem = runfile.open(path)
   if not run then fault.raise(native.stat(path) and fault.TAMPERED or fault.USAGE, "%s", problem) end
   local record = run.record
@@ -54,4 +54,4 @@ function verb.of_file(path)
   return 0
 end
 
-return verb
+return show
