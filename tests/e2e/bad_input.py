@@ -213,7 +213,7 @@ WORDS = [
     (["plot", "tiny.lua"], 3, "not a readable HDF5 file"),
     (["plot", "r", "nofigure"], 2, "no figure 'nofigure'"),
     (["inspect", "nowhere.h5"], 2, "cannot open"),
-    (["inspect", "tiny.lua"], 2, "--plan"),
+    (["inspect", "tiny.lua"], 2, "--program"),
     (["check", "nowhere.h5"], 2, "cannot open"),
     (["check", "r"], 2, "it is a folder"),
     (["bench", "e99"], 2, "no bench is called"),

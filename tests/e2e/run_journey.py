@@ -442,8 +442,9 @@ class Words(harness.Case):
         self.assertFalse(os.path.exists(self.path("experiments")))
 
     def test_bench_works_without_a_peer(self):
-        done = self.phrun("bench", "e6", "--quick", "--peer", "nowhere.py")
-        self.assertIn("peer: not found, skipped", done.stdout)
+        for option in ("--reference", "--peer"):  # the second is the older name
+            done = self.phrun("bench", "e6", "--quick", option, "nowhere.py")
+            self.assertIn("peer: not found, skipped", done.stdout)
         self.assertRegex(done.stdout, r"(?m)^  ph +240 +32 +256 +1 +\d+\.\d\d ")
         self.assertRegex(done.stdout, r"stream phase to micro-kernel peak, ph, one thread +0\.\d\d")
 
@@ -455,6 +456,9 @@ class Words(harness.Case):
         self.assertRegex(done.stdout, r"(?m)^  /history +f64 \(4, 6\)")
         self.assertRegex(done.stdout, r"(?m)^  test.accuracy +0\.")
         self.assertRegex(self.phrun("inspect", "tiny.lua", "--ir", "family=ph").stdout, r"(?m)^phrun-ir 1$")
+        program = self.phrun("inspect", "tiny.lua", "--program", "family=ph").stdout
+        self.assertRegex(program, r"(?m)^plan: f32")
+        self.assertEqual(program, self.phrun("inspect", "tiny.lua", "--plan", "family=ph").stdout)  # the older name
 
     def test_status_of_a_directory_that_is_none(self):
         self.one_line(self.phrun("status", ".", want=1).stderr, "not a results directory")

@@ -2,9 +2,13 @@ local changes = require "ph.run.changes"
 local job = require "ph.run.job"
 local measure = require "ph.run.measure"
 local native = require "ph.native"
+local open = require "ph.repl.open"
 local results = require "ph.run.results"
 local runfile = require "ph.run.runfile"
 local runner = require "ph.run.runner"
+local schema = require "ph.schema"
+local sorted_keys = require "ph.util.sorted_keys"
+local spec = require "ph.lang.spec"
 
 local function temp_dir()
   local path = os.tmpname()
@@ -160,6 +164,47 @@ describe("measures", function()
     local logits = native.from({ { 1, 0, 0 }, { 0, 2, 2 }, { 0, 0, 3 }, { 1, 1, 1 } }, "f32")
     local confusion = measure.confusion(logits, native.from({ 0, 2, 2, 1 }, "i32"), 3)
     assert.same({ { 1, 0, 0 }, { 1, 0, 0 }, { 0, 1, 1 } }, confusion:totable())
+  end)
+
+  it("give the metrics and profiles that they register", function()
+    local e = spec.load_text([[
+      local ph = require "ph"
+      return ph.experiment {
+        name = "t", task = ph.task.circles { width = 4, split = { train = 8, val = 4, test = 4 } },
+        model = function() return { ph.stream { depth = 3, block = function(z) return z + ph.affine(4)(ph.tanh(z)) end }, ph.affine(4) } end,
+        train = ph.adam { lr = 1e-3, epochs = 1 }, measure = { ph.growth(), ph.gradient_envelope(), ph.port_budget() },
+      }]], "t.lua")
+    local one = job.cells(e)[1].jobs[1]
+    local set = one.load().test
+    local data <close> = native.data(set.x, set.y)
+    local plan <close> = native.plan(one.ir, { batch = 4, probe = true })
+    plan:init(0)
+    for _, name in ipairs(one.measures) do
+      local metrics, profiles = measure.all(plan, data, { name }, native.ir_parse(one.ir).segments)
+      local block, want = schema.get(name), { metrics = {}, profiles = {} }
+      for _, metric in ipairs(block.metrics) do want.metrics[#want.metrics + 1] = metric[1] end
+      for _, profile in ipairs(block.profiles or {}) do want.profiles[#want.profiles + 1] = "s1/" .. profile[1] end
+      table.sort(want.metrics)
+      assert.same(want, { metrics = sorted_keys(metrics), profiles = sorted_keys(profiles) })
+    end
+  end)
+
+  it("have their names of today when they come from a file of an earlier program", function()
+    local dir = temp_dir()
+    assert(native.mkdir(dir))
+    local path, items = dir .. "/old.h5", {}
+    local committed = assert(runfile.open(native.lua_dir .. "/../experiments/digits/runs/7d6fbfe56eb2a162.h5")).file
+    for _, at in ipairs { "/record", "/ir" } do items[#items + 1] = { path = at, value = committed:text(at) } end
+    committed:close()
+    for _, name in ipairs { "growth", "gradient", "gradient_ratio" } do
+      items[#items + 1] = { path = "/profiles/s2/" .. name, value = native.from({ 1, 2, 3 }, "f64") }
+    end
+    for _, at in ipairs { { "/", "format", "phrun run" }, { "/", "format_version", 1 }, { "/history", "columns", "epoch" } } do
+      items[#items + 1] = { path = at[1], attr = at[2], value = at[3] }
+    end
+    table.insert(items, 1, { path = "/history", value = native.from({ { 1 } }, "f64") })
+    assert(native.h5_write(path, items))
+    assert.same({ "s2/grad.norm", "s2/grad.ratio", "s2/growth" }, sorted_keys(open.load(path).profiles))
   end)
 
   it("take the longest stream over depth for the net's own", function()

@@ -65,8 +65,8 @@ function curves.training(label, columns, rows)
 end
 
 local profile_words <const> = {
-  { "growth", "norm of the state", "median of |z_t| / |z_0|" },
-  { "gradient_ratio", "gradient", "g_t / g_L" },
+  { "growth", "growth by layer", "median of |z_t| / |z_0|" },
+  { "grad.ratio", "gradient by layer", "g_t / g_L" },
 }
 
 local function layers_against(profile)

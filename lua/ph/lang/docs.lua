@@ -154,6 +154,19 @@ local function meaning_text(key)
   return table.concat(notes, "; ")
 end
 
+-- What a measure gives: numbers that rules can name, and profiles over the layers in the run file.
+local function results_text(block, lines)
+  table.move({ "| result | where | meaning |", "|---|---|---|" }, 1, 2, #lines + 1, lines)
+  for _, metric in ipairs(block.metrics) do
+    lines[#lines + 1] = string.format("| `%s` | metric | %s |", metric[1], cell_text(metric[2]))
+  end
+  for _, profile in ipairs(block.profiles or {}) do
+    local formerly = profile.formerly and string.format("; formerly `%s`", profile.formerly) or ""
+    lines[#lines + 1] = string.format("| `%s` | profile | %s%s |", profile[1], cell_text(profile[2]), formerly)
+  end
+  lines[#lines + 1] = ""
+end
+
 local function block_text(block)
   local lines = { "### " .. block.name, "", block.doc, "" }
   local example = block.example or block.usage
@@ -165,6 +178,7 @@ local function block_text(block)
     end
     lines[#lines + 1] = ""
   end
+  if block.metrics then results_text(block, lines) end
   return table.concat(lines, "\n")
 end
 

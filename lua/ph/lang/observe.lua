@@ -19,15 +19,43 @@ function Measure:canonical()
   return next(values) and canon.call(name, values) or name
 end
 
-local function constructor(name, version, doc)
-  local block = { name = name, role = "measure", section = "measures", version = version, doc = doc, keys = {} }
-  return schema.constructor(block, function(v) return setmetatable({ name = name, values = v }, Measure) end)
+-- block: name, version, doc, metrics = { { name, meaning } }, profiles = { { name, meaning, formerly = older name or nil } }.
+local function constructor(block)
+  block.role, block.section, block.keys = "measure", "measures", block.keys or {}
+  return schema.constructor(block, function(v) return setmetatable({ name = block.name, values = v }, Measure) end)
 end
 
-observe.growth = constructor("growth", 1, "Median over the samples of |z_L| / |z_0|, and the profile over the layers.")
-observe.gradient_envelope = constructor("gradient_envelope", 1,
-  "g_t = |dLoss/dz_t| over the layers and its ratios to g_L: first, largest, smallest.")
-observe.port_budget = constructor("port_budget", 1,
-  "|z_t| against |z_0| + sum of port norms: violations and the largest quotient.")
+observe.growth = constructor {
+  name = "growth", version = 1, doc = "How the norm of the state grows through the stream.",
+  metrics = { { "growth", "median over the samples of |z_L| / |z_0|" } },
+  profiles = { { "growth", "median over the samples of |z_t| / |z_0|" } },
+}
+
+observe.gradient_envelope = constructor {
+  name = "gradient_envelope", version = 1,
+  doc = "g_t = |dLoss/dz_t| over the layers, and its ratios to g_L, the gradient at the end of the stream.",
+  metrics = { { "grad.first", "g_0 / g_L" }, { "grad.max", "largest g_t / g_L" }, { "grad.min", "smallest g_t / g_L" } },
+  profiles = {
+    { "grad.norm", "g_t", formerly = "gradient" }, { "grad.ratio", "g_t / g_L", formerly = "gradient_ratio" },
+  },
+}
+
+observe.port_budget = constructor {
+  name = "port_budget", version = 1, doc = "|z_t| against its ceiling |z_0| + sum of the port norms before t.",
+  metrics = {
+    { "port.violations", "states above their ceiling by more than 1e-5 of it" },
+    { "port.ratio", "largest |z_t| over its ceiling" },
+  },
+}
+
+--- The name that a profile of a run file has today: files of earlier programs have some older ones.
+function observe.profile_name(name)
+  for _, block in ipairs(schema.all()) do
+    for _, profile in ipairs(block.profiles or {}) do
+      if profile.formerly == name then return profile[1] end
+    end
+  end
+  return name
+end
 
 return observe

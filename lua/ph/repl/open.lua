@@ -6,6 +6,7 @@
 --                         .profiles, .confusion, .ir, :stream(segment) the trained state channel for the laws, :plan() the net itself
 
 local native = require "ph.native"
+local observe = require "ph.lang.observe"
 local runfile = require "ph.run.runfile"
 local sorted_keys = require "ph.util.sorted_keys"
 local spec = require "ph.lang.spec"
@@ -91,13 +92,23 @@ function Run:__tostring()
     self.record.label or "", self.history:shape()[1], table.concat(self.columns, " "), table.concat(names, " "))
 end
 
+-- Profiles of a run file under the names of today.
+local function profiles_of(file)
+  local out = {}
+  for key, profile in pairs(tensors_below(file, "/profiles")) do
+    local stream, name = key:match "^(.-)/(.*)$"
+    out[stream .. "/" .. observe.profile_name(name)] = profile
+  end
+  return out
+end
+
 local function load_run(path)
   local run, problem = runfile.open(path)
   if not run then error(problem, 0) end
   local file <close> = run.file
   local best = file:kind "/best" == "group" and "/best" or "/final"
   return setmetatable({ path = path, record = run.record, columns = run.columns, history = file:tensor "/history", ir = file:text "/ir",
-    params = tensors_below(file, best), profiles = tensors_below(file, "/profiles"),
+    params = tensors_below(file, best), profiles = profiles_of(file),
     confusion = file:kind "/confusion" == "tensor" and file:tensor "/confusion" or nil }, Run)
 end
 

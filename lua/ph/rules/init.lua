@@ -158,10 +158,6 @@ function rules.plan(experiment, reject)
   return { rules = of_kind(judged, "rule"), categories = of_kind(judged, "category"), predictions = json.list(guessed), gates = json.list(gates) }
 end
 
-local of_measure <const> = {
-  growth = { "growth" }, gradient_envelope = { "grad.first", "grad.max", "grad.min" }, port_budget = { "port.violations", "port.ratio" },
-}
-
 -- What the records of an experiment will hold, so that rules can name nothing else.
 local function metrics_of(experiment)
   local out = {}
@@ -170,7 +166,7 @@ local function metrics_of(experiment)
     out[split .. ".loss"], out[split .. ".accuracy"] = true, true
   end
   for _, m in ipairs(experiment.measure or {}) do
-    for _, name in ipairs(of_measure[m.name] or {}) do out[name] = true end
+    for _, metric in ipairs(schema.get(m.name).metrics) do out[metric[1]] = true end
   end
   return out
 end
@@ -187,14 +183,6 @@ local function axes_of(experiment)
   return out
 end
 
-local function candidates_of(experiment)
-  local out = {}
-  for k, v in pairs(experiment.select or {}) do
-    if k ~= "by" then out[k] = v end
-  end
-  return out
-end
-
 --- Seed of a run whose seeds come from the lock: 52 bits of SHA-256(lock, seed of the cell). Cells with the same seed share it.
 function rules.seed(lock, seed)
   return tonumber(native.sha256(lock .. "\nseed " .. json.encode(seed)):sub(1, 13), 16)
@@ -207,7 +195,8 @@ function rules.check(experiment, restricted)
     schema.report(where.prefix("experiment", { name }) .. "experiment: '" .. name .. "' " .. message)
   end
   local plan = rules.plan(experiment, reject)
-  local vocabulary = { metrics = metrics_of(experiment), axes = axes_of(experiment), candidates = candidates_of(experiment), any_value = restricted }
+  local candidates = experiment.select and experiment:selection().candidates or {}
+  local vocabulary = { metrics = metrics_of(experiment), axes = axes_of(experiment), candidates = candidates, any_value = restricted }
   for _, problem in ipairs(check.plan(plan, vocabulary)) do schema.report(where.prefix("experiment", { "rules" }) .. "experiment: " .. problem) end
 end
 

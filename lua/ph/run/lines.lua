@@ -37,7 +37,7 @@ function lines.done_line(record, short)
   if m["test.accuracy"] then parts[#parts + 1] = string.format("test %.2f%%", 100 * m["test.accuracy"])
   elseif m["test.loss"] then parts[#parts + 1] = string.format("test loss %.5g", m["test.loss"]) end
   if m.growth then parts[#parts + 1] = string.format("growth %.2f", m.growth) end
-  if m["grad.first"] then parts[#parts + 1] = string.format("g0/gL %.3g", m["grad.first"]) end
+  if m["grad.first"] then parts[#parts + 1] = string.format("grad.first %.3g", m["grad.first"]) end
   return table.concat(parts, "  ")
 end
 

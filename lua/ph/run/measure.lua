@@ -59,7 +59,7 @@ end
 function measure.gradient_envelope(plan, data, segment)
   local g = plan:probe(data, nil, { segment = segment, grad = true }).grad
   local metrics, profile = measure.envelope(g:totable())
-  return metrics, { gradient = g, gradient_ratio = native.from(profile, "f64") }
+  return metrics, { ["grad.norm"] = g, ["grad.ratio"] = native.from(profile, "f64") }
 end
 
 --- Checks one sample's norms against its budget. z: norms of states 1..L+1, ports: norms 1..L.

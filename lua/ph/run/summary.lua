@@ -75,8 +75,10 @@ local columns <const> = {
   { "val loss", "val.loss", function(rs, m) return tables.spread(values(rs, m), 4) end, unless = "val.accuracy" },
   { "test loss", "test.loss", function(rs, m) return tables.spread(values(rs, m), 4) end, unless = "test.accuracy" },
   { "growth", "growth", function(rs, m) return tables.spread(values(rs, m), 2) end, legend = "growth: median |z_L|/|z_0|" },
-  { "g0/gL", "grad.first", function(rs, m) return tables.spread(values(rs, m), 2) end, legend = "g0/gL: |dLoss/dz_0|/|dLoss/dz_L|" },
-  { "port", "port.ratio", function(rs, m) return tables.spread(values(rs, m), 3) end, legend = "port: largest |z_t| over its budget" },
+  { "grad.first", "grad.first", function(rs, m) return tables.spread(values(rs, m), 2) end,
+    legend = "grad.first: |dLoss/dz_0|/|dLoss/dz_L|" },
+  { "port.ratio", "port.ratio", function(rs, m) return tables.spread(values(rs, m), 3) end,
+    legend = "port.ratio: largest |z_t| over its ceiling" },
 }
 
 local function sum(records, field)

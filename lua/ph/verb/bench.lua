@@ -19,7 +19,7 @@ end
 function bench.arguments(parser)
   parser:argument("name"):argname "NAME":args "?":description("which: " .. table.concat(installed(), ", ") .. " (default: all)")
   parser:flag "--quick":description "only the cases that matter most"
-  parser:option "--peer":argname "FILE":description "the peer's program (default: the one beside the source tree, if there is any)"
+  parser:option "--reference":hidden_name "--peer":argname "FILE":description "the program to compare with (default: the one beside the source tree, if any)"
   parser:option "--python":argname "PROGRAM":default "/usr/bin/python3":description "the interpreter that runs it"
 end
 

@@ -37,7 +37,7 @@ end
 local function root() return native.lua_dir .. "/.." end
 
 local function peer_file(args)
-  local path = args.peer or root() .. "/../shared/peers/torch_e6.py"
+  local path = args.reference or root() .. "/../shared/peers/torch_e6.py"
   return native.stat(path) and native.realpath(path)
 end
 

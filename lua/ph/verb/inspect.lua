@@ -1,4 +1,4 @@
---- `phrun inspect SPEC --plan [key=value ...]` prints compiled programs; `phrun inspect RUN.h5` the contents of a run file.
+--- `phrun inspect SPEC --program [key=value ...]` prints compiled programs; `phrun inspect RUN.h5` the contents of a run file.
 
 local native = require "ph.native"
 local fault = require "ph.util.fault"
@@ -12,9 +12,9 @@ local tables = require "ph.util.columns"
 local inspect = {}
 
 function inspect.arguments(parser)
-  parser:argument("spec"):argname "FILE":description "a spec (with --plan or --ir) or a run file"
+  parser:argument("spec"):argname "FILE":description "a spec (with --program or --ir) or a run file"
   parser:argument("overrides"):argname "key=value":args "*":description "which cells of the spec"
-  parser:flag "--plan":description "print the compiled program of each model"
+  parser:flag "--program":hidden_name "--plan":description "print the compiled program of each model"
   parser:flag "--ir":description "print the canonical text of each model"
   parser:option("-t --threads"):argname "N":default "1":convert(tonumber):description "threads the program is compiled for"
 end
@@ -31,11 +31,11 @@ local function models(args)
 end
 
 local function print_spec(args)
-  if not args.plan and not args.ir then fault.raise(fault.USAGE, "inspect: say --plan or --ir for a spec") end
+  if not args.program and not args.ir then fault.raise(fault.USAGE, "inspect: a spec needs --program or --ir") end
   for _, one in ipairs(models(args)) do
     native.write(1, "== " .. one.cell_label .. "\n")
     if args.ir then native.write(1, one.ir) end
-    if args.plan then
+    if args.program then
       local plan = fault.check(fault.USAGE, native.plan(one.ir, { batch = one.protocol.batch, threads = args.threads }))
       native.write(1, plan:describe() .. "\n")
       plan:close()

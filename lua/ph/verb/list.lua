@@ -17,7 +17,7 @@ return {
   { "status", "ph.verb.status", "what a results directory holds" },
   { "report", "ph.verb.report", "one page with plan, results, rules and figures" },
   { "plot", "ph.verb.plot", "draw figures from results" },
-  { "inspect", "ph.verb.inspect", "print compiled programs (--plan), canonical texts (--ir) or the contents of a run file" },
+  { "inspect", "ph.verb.inspect", "print compiled programs (--program), canonical texts (--ir) or the contents of a run file" },
   { "recover", "ph.verb.recover", "rebuild a ledger from a run's log" },
   { "data", "ph.verb.data", "where data sets are and how to get them" },
   { "laws", "ph.verb.laws", "run the law suite" },

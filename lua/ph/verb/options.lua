@@ -29,7 +29,7 @@ function options.seconds(word)
 end
 
 function options.workers(parser)
-  parser:option("-j --jobs"):argname "N":default "1":convert(whole):description "cells that run at once, each in its own process"
+  parser:option("-j --jobs"):argname "N":default "1":convert(whole):description "runs at the same time, each in its own process"
   parser:option("-t --threads"):argname "N":convert(whole):description "threads of a run (default: cores / jobs)"
 end
 
