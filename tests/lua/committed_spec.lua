@@ -1,5 +1,5 @@
---- Every committed registration and ledger is a golden file: today's program makes the same plans, texts and run hashes from
---- the committed specs, to the byte. A later change of the language cannot break a lock unnoticed.
+--- Every committed registration and ledger is a golden file: today's program makes the same plans, texts and run hashes
+-- from the committed specs, to the byte. A later change of the language cannot break a lock unnoticed.
 local job = require "ph.run.job"
 local json = require "ph.util.json"
 local ledger = require "ph.run.ledger"
@@ -12,7 +12,9 @@ local root <const> = native.lua_dir .. "/.."
 
 --- Run hashes of specs whose results are not in the repository.
 local golden <const> = {
-  quick = { ["family=ph depth=30 seed=0"] = "6d8adafb360652da", ["family=resnet depth=30 seed=0"] = "9deec748af881491" },
+  quick = {
+    ["family=ph depth=30 seed=0"] = "6d8adafb360652da", ["family=resnet depth=30 seed=0"] = "9deec748af881491",
+  },
 }
 
 local function dir_of(name) return root .. "/experiments/" .. name end
@@ -33,7 +35,7 @@ local function with_file(file)
   return names
 end
 
---- The jobs of an experiment by label, under a lock if there is one; nil when data of its tasks are not on this machine.
+--- The jobs of an experiment by label, under a lock if there is one; nil when data of its tasks are not here.
 local function jobs_of(e, lock)
   local out = {}
   e.lock = lock
@@ -107,7 +109,10 @@ describe("the texts in a committed run file", function()
     for _, one in pairs(jobs) do
       local run = assert(runfile.open(dir_of "digits" .. "/runs/" .. one.run .. ".h5"))
       local file <close> = run.file
-      local texts = { ["/config/run"] = one.text, ["/config/task"] = one.task_text, ["/config/train"] = one.train_text, ["/config/measure"] = one.measure_text, ["/ir"] = one.ir }
+      local texts = {
+        ["/config/run"] = one.text, ["/config/task"] = one.task_text, ["/config/train"] = one.train_text,
+        ["/config/measure"] = one.measure_text, ["/ir"] = one.ir,
+      }
       for path, text in pairs(texts) do assert.equal(text, file:text(path)) end
     end
   end)

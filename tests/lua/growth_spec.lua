@@ -1,5 +1,5 @@
---- The language grows without changing what was written before: a key may be added, a default may get better under a new
--- edition, a measure may get a new version; texts, plans and hashes of older specs stay, and a changed value is found.
+--- The language grows without changing what was written before: a key may be added, a default may get better under a
+-- new edition, a measure may get a new version. Texts, plans and hashes of older specs stay; a changed value is found.
 local changes = require "ph.run.changes"
 local job = require "ph.run.job"
 local native = require "ph.native"
@@ -56,7 +56,8 @@ local function first_job(e) return job.cells(e)[1].jobs[1] end
 local function dry_run(name)
   local written, write = {}, native.write
   native.write = function(_, text) written[#written + 1] = text end
-  local ok, problem = pcall(run.main, { spec = root .. "/specs/" .. name .. ".lua", overrides = {}, dry_run = true, out = root .. "/experiments/" .. name })
+  local file, out = root .. "/specs/" .. name .. ".lua", root .. "/experiments/" .. name
+  local ok, problem = pcall(run.main, { spec = file, overrides = {}, dry_run = true, out = out })
   native.write = write
   if not ok then error(problem, 0) end
   return table.concat(written)
@@ -72,8 +73,9 @@ end
 local function new_keys()
   return {
     adam = { number("jitter", 0), number("pause", 3, { affects = false }) },
-    ["task.circles"] = { number("tilt", 0) }, ["task.spirals"] = { number("tilt", 0) }, ["task.images"] = { number("tilt", 0) },
-    split = { number("spare", 0) }, select = { number("margin", 0) }, growth = { number("from", 0) },
+    ["task.circles"] = { number("tilt", 0) }, ["task.spirals"] = { number("tilt", 0) },
+    ["task.images"] = { number("tilt", 0) }, split = { number("spare", 0) }, group = { number("bend", 0) },
+    select = { number("margin", 0) }, growth = { number("from", 0) },
     experiment = { number("penalty", 0), number("claim", 0, { affects = "plan" }) },
     laws_experiment = { number("penalty", 0) }, ["law.volume"] = { number("tilt", 0) },
     rank = { number("slack", 0) }, damping = { number("leak", 0) }, stream = { number("warp", 0) },
@@ -115,6 +117,20 @@ describe("a key that is added", function()
     end)
   end)
 
+  it("is found in a list of tables too, and not written there at its default", function()
+    local with = replaced(text_of "quick", "lr = 1e-4", "lr = 1e-4, groups = { { 'A', lr = 0.5 } }")
+    local before = first_job(load(with))
+    with_keys(new_keys(), function()
+      assert.equal(before.run, first_job(load(with)).run)
+      local now = first_job(load(replaced(with, "lr = 0.5", "lr = 0.5, bend = 1")))
+      local reason <const> = 'changed: train groups: [{"frozen":false,"lr":0.5,"match":"A"}] -> [{"bend":1,'
+      assert.matches(reason, changes.between(now.parts, before.parts), 1, true)
+      local locked = registration.of(load(with)).plan
+      local other = registration.of(load(replaced(with, "lr = 0.5", "lr = 0.5, bend = 1"))).plan
+      assert.equal("  train.groups.1.bend: locked 0, now 1", registration.lines(registration.compare(locked, other))[1])
+    end)
+  end)
+
   it("says nothing when its default is written out, or when it affects nothing", function()
     with_keys(new_keys(), function()
       local text = replaced(e6, "batch = 128", "batch = 128, jitter = 0, pause = 9")
@@ -140,8 +156,9 @@ describe("a key that is added", function()
   end)
 
   it("cannot be required, nor be newer than the language", function()
-    assert.has_error(function() schema.add("adam", { "x", kind = "number", since = 2, required = true, doc = "no" }) end)
-    assert.has_error(function() schema.add("adam", { "x", kind = "number", since = schema.version + 1, doc = "no" }) end)
+    for _, more in ipairs { { required = true }, { since = schema.version + 1 } } do
+      assert.has_error(function() schema.add("adam", number("x", nil, more)) end)
+    end
   end)
 end)
 
@@ -152,7 +169,8 @@ return ph.experiment {
   name = "t",
   task = ph.task.circles { width = 4, split = { train = 8, val = 4, test = 4 } },
   model = function(cell)
-    return { ph.stream { depth = 2, block = function(z) return ph.damping { step = 1 } * z + ph.linear(4)(ph.tanh(z)) end }, head }
+    local function block(z) return ph.damping { step = 1 } * z + ph.linear(4)(ph.tanh(z)) end
+    return { ph.stream { depth = 2, block = block }, head }
   end,
   train = ph.adam { lr = 0.1, epochs = 2 },
 }
@@ -198,7 +216,8 @@ describe("an edition", function()
 
   it("holds for changes of the command line and for candidates", function()
     with_field("adam", "batch", "editions", { [2] = 64 }, function()
-      local e = load(replaced(second, "lr = 0.1, epochs", "epochs"):gsub("  train =", "  select = { lr = { 0.1 } },\n  train ="), { "train.epochs=3" })
+      local text = replaced(second, "ph.adam { lr = 0.1,", "ph.adam {")
+      local e = load(replaced(text, "  train =", "  select = { lr = { 0.1 } },\n  train ="), { "train.epochs=3" })
       assert.equal(64, first_job(e).protocol.batch)
     end)
   end)
@@ -235,7 +254,8 @@ describe("a measure of a new version", function()
       assert.equal("growth@2 port_budget", now.parts.measure)
       assert.same({ "growth", "port_budget" }, now.measures)
       assert.are_not.equal(before.run, now.run)
-      assert.equal("changed: measure growth has version 2, the run was measured with version 1", changes.between(now.parts, before.parts))
+      local reason <const> = "changed: measure growth has version 2, the run was measured with version 1"
+      assert.equal(reason, changes.between(now.parts, before.parts))
       assert.same({ "growth@2", "port_budget" }, registration.of(load(with)).plan.measure)
     end)
     assert.equal(before.run, first_job(load(with)).run)

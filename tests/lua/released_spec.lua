@@ -1,6 +1,6 @@
---- Every released key with its default is a golden value, and so is every name of a result (tests/golden/keys.txt). A released
--- default never changes, and a key that comes later says since when it is there: otherwise texts, hashes and locks of older
--- specs would change. A name of a result goes on as an alias when there is a better one.
+--- Every released key with its default is a golden value, and so is every name of a result (tests/golden/keys.txt). A
+-- released default never changes, and a key that comes later says since when it is there: otherwise texts, hashes and
+-- locks of older specs would change. A name of a result goes on as an alias when there is a better one.
 --
 -- PHRUN_UPDATE=1 adds new keys, editions and names to the file; it changes no line that is there.
 local canon = require "ph.util.canon"
@@ -12,7 +12,8 @@ require "ph"
 local path <const> = native.lua_dir .. "/../tests/golden/keys.txt"
 
 local function line_of(id, key)
-  local line = string.format("%s  since %d  %s", id, key.since, key.required and "required" or "default " .. canon.encode(key.default))
+  local default = key.required and "required" or "default " .. canon.encode(key.default)
+  local line = string.format("%s  since %d  %s", id, key.since, default)
   for edition = 2, schema.newest_edition() do
     local value = key.editions and key.editions[edition]
     if value ~= nil then line = string.format("%s  edition %d %s", line, edition, canon.encode(value)) end
@@ -46,7 +47,9 @@ end
 --- What is wrong with a key of today beside its released line (nil for a new key), or nil.
 local function problem_of(line, old, is_older, key)
   if old and line:sub(1, #old) ~= old then return "released as: " .. old .. "\n       now:   " .. line end
-  if not old and is_older and key.since == 1 then return line .. "\n       its constructor is older: it needs since = " .. schema.version end
+  if not old and is_older and key.since == 1 then
+    return line .. "\n       its constructor is older: it needs since = " .. schema.version
+  end
 end
 
 describe("the released keys", function()

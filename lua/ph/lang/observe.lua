@@ -1,7 +1,7 @@
 --- What is measured on a finished net, declared in `measure`. The measuring is done by ph.run.measure.
 --
--- A measure whose numbers come to mean something else gets the next `version`. Version 1 is written nowhere; a higher one
--- is part of the measure's text ("growth@2"), and so of records, plans and run hashes.
+-- A measure whose numbers come to mean something else gets the next `version`. Version 1 is written nowhere; a higher
+-- one is part of the measure's text ("growth@2"), and so of records, plans and run hashes.
 
 local canon = require "ph.util.canon"
 local meaning = require "ph.schema.meaning"
@@ -19,7 +19,7 @@ function Measure:canonical()
   return next(values) and canon.call(name, values) or name
 end
 
--- block: name, version, doc, metrics = { { name, meaning } }, profiles = { { name, meaning, formerly = older name or nil } }.
+-- block: name, version, doc, metrics = { { name, meaning } } and profiles = { { name, meaning, formerly = older name } }.
 local function constructor(block)
   block.role, block.section, block.keys = "measure", "measures", block.keys or {}
   return schema.constructor(block, function(v) return setmetatable({ name = block.name, values = v }, Measure) end)
@@ -34,7 +34,9 @@ observe.growth = constructor {
 observe.gradient_envelope = constructor {
   name = "gradient_envelope", version = 1,
   doc = "g_t = |dLoss/dz_t| over the layers, and its ratios to g_L, the gradient at the end of the stream.",
-  metrics = { { "grad.first", "g_0 / g_L" }, { "grad.max", "largest g_t / g_L" }, { "grad.min", "smallest g_t / g_L" } },
+  metrics = {
+    { "grad.first", "g_0 / g_L" }, { "grad.max", "largest g_t / g_L" }, { "grad.min", "smallest g_t / g_L" },
+  },
   profiles = {
     { "grad.norm", "g_t", formerly = "gradient" }, { "grad.ratio", "g_t / g_L", formerly = "gradient_ratio" },
   },

@@ -1,6 +1,7 @@
 --- What differs between two runs of a cell, in words: the reason why a run is made again.
 --
--- It compares the parts that jobs and records keep (ph.run.job). A text that does not name a newer key means the key's default.
+-- It compares the parts that jobs and records keep (ph.run.job). A text that does not name a newer key means the key's
+-- default.
 
 local canon = require "ph.util.canon"
 local schema = require "ph.schema"

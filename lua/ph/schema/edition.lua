@@ -1,8 +1,8 @@
 --- Editions: how a better default comes into the language without changing a spec that was written before it.
 --
 -- A released default never changes. A key whose better default is another one has `editions = { [2] = better }`: a spec
--- that says `edition = 2` gets it, every other spec keeps what it had. Constructors take their defaults under the edition in
--- which a spec is read, and in which the functions of its experiment are called later.
+-- that says `edition = 2` gets it, every other spec keeps what it had. Constructors take their defaults under the
+-- edition in which a spec is read, and in which the functions of its experiment are called later.
 
 local edition = {}
 

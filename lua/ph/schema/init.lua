@@ -16,7 +16,7 @@ local collected -- list of errors while a spec is loaded, else nil
 
 schema.broken = kinds.broken
 
---- Version of the language that the registrations make up. A key that comes later has `since` = the version that brings it.
+--- Version of the language that the registrations make up. A key that comes later says so by `since`.
 schema.version = 2
 
 --- Names that axes of a grid usually have, for suggestions.
@@ -35,7 +35,7 @@ end
 --- Registers a constructor.
 -- block = { name, role (key of experiment it belongs to, or nil), section, doc, positional = { key, ... }, example,
 -- looks (its table in words, where it is the value of another constructor's key), keys }
--- key = { name, kind =, default =, required =, doc =, since = (1), affects = (true), editions = { [N] = default }, ... };
+-- key = { name, kind =, default =, required =, doc =, since = 1, affects = true, editions = { [N] = default }, ... };
 -- ph.schema.meaning says what `since` and `affects` do, ph.schema.edition what `editions` do.
 function schema.define(block)
   assert(block.name and block.doc and block.keys, "schema: a block needs name, doc and keys")
@@ -210,8 +210,8 @@ local function check_value(block, key, v)
   return value, rawequal(value, kinds.broken)
 end
 
---- The checked values of a call with defaults filled in, or nil when errors were collected (then also the values that are
--- good). Raises when not collecting.
+--- The checked values of a call with defaults filled in, or nil when errors were collected (then also the values that
+-- are good). Raises when not collecting.
 function schema.check(name, args)
   local block = assert(blocks[name], name)
   args = named(block, args)
@@ -237,8 +237,8 @@ function kinds.block(v, key)
   return schema.check(key.block, v) or kinds.broken
 end
 
---- The kind of the key `edition`. A spec that names another edition than the one under which it is being read is read once
--- more (ph.lang.spec); where nothing can be read again, only the current edition may be named.
+--- The kind of the key `edition`. A spec that names another edition than the one under which it is being read is read
+-- once more (ph.lang.spec); where nothing can be read again, only the current edition may be named.
 function kinds.edition(v)
   local number, reason = kinds.integer(v, { min = 1, max = schema.newest_edition() })
   if not number then return nil, reason end

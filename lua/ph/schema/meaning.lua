@@ -2,8 +2,8 @@
 --
 --   affects = false    the key changes no result: no text names it
 --   affects = "plan"   the key belongs to the registered plan and to no run
---   since = N, N > 1   the key is newer than the texts of earlier programs: a text names it only when its value is not its
---                      first default, and a text that does not name it means that default
+--   since = N, N > 1   the key is newer than the texts of earlier programs: a text names it only when its value is
+--                      another than its first default, and a text that does not name it means that default
 --
 -- So a text that is older than a key stays equal to the byte, and a value that differs is always named.
 
@@ -17,19 +17,29 @@ local function is_implied(key, v)
   return key.since > 1 and canon.encode(v) == canon.encode(key.default)
 end
 
+-- f(constructor, values) of a value that is a table of keys itself (kind = "block"), or of each such table in a list.
+local function below(key, v, f)
+  if type(v) ~= "table" then return v end
+  if key.block then return f(key.block, v) end
+  if not (key.of and key.of.block) then return v end
+  local out = {}
+  for i, x in ipairs(v) do out[i] = f(key.of.block, x) end
+  return out
+end
+
 --- A copy of the values of a constructor (its registered name) without what texts do not name.
 function meaning.of(constructor, values)
   local block, out = schema.get(constructor), {}
   for k, v in pairs(values) do
     local key = block.by_name[k]
-    if key and key.block then v = meaning.of(key.block, v) end
+    if key then v = below(key, v, meaning.of) end
     if not key or (key.affects ~= false and not is_implied(key, v)) then out[k] = v end
   end
   return out
 end
 
---- The part of `meaning.of` that is newer than the first version of the language: what a text names after its fixed fields.
--- in_plan: also the keys that affect only the plan.
+--- The part of `meaning.of` that is newer than the first version of the language: what a text names after its fixed
+-- fields. in_plan: also the keys that affect only the plan.
 function meaning.newer(constructor, values, in_plan)
   local block, out = schema.get(constructor), {}
   for k, v in pairs(meaning.of(constructor, values)) do
@@ -39,15 +49,15 @@ function meaning.newer(constructor, values, in_plan)
   return out
 end
 
---- The inverse of `meaning.of`: a copy of the values of a text in which the newer keys that it does not name have their first
--- default.
+--- The inverse of `meaning.of`: a copy of the values of a text in which the newer keys that it does not name have their
+-- first default.
 function meaning.complete(constructor, values)
   local block, out = schema.get(constructor), {}
   for k, v in pairs(values) do out[k] = v end
   for _, key in ipairs(block.keys) do
     local v = out[key.name]
     if v == nil and key.since > 1 and key.affects ~= false then v = key.default end
-    out[key.name] = key.block and type(v) == "table" and meaning.complete(key.block, v) or v
+    out[key.name] = below(key, v, meaning.complete)
   end
   return out
 end
