@@ -37,7 +37,7 @@ describe("the command line", function()
 
   it("writes help with one line an option and the names of the usage line", function()
     local _, help = phrun("run", "--help")
-    assert.matches("\n   %-j, %-%-jobs N +cells that run at once", help)
+    assert.matches("\n   %-j, %-%-jobs N +runs at the same time", help)
     assert.matches("\n   SPEC +a Lua file", help)
     assert.matches("\n   %-q, %-%-quiet +no progress", help)
   end)
