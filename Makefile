@@ -1,7 +1,7 @@
 # Thin front for CMake and Ninja. `make build` gives build/phrun.
 BUILD := build
 PREFIX ?= /usr/local
-.PHONY: all build run test bench install format clean
+.PHONY: all build run test bench peers install format clean
 
 all: build
 
@@ -24,6 +24,11 @@ test:
 
 bench: build
 	@$(BUILD)/phrun bench
+
+# PyTorch, JAX and numpy in build/peers, for comparisons (a download of about 750 MB).
+peers:
+	@scripts/deps.sh
+	@scripts/peers.sh
 
 install: build
 	@cmake -S . -B $(BUILD) -DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null
