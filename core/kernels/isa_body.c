@@ -1,11 +1,13 @@
 /* isa_body.c - the one source of all kernels: compiled per instruction set (PH_ISA) and element type (PH_REAL) with its own
  * flags; exports one table. */
 #include "kernels/isa_act.h"
+#include "kernels/isa_cholesky.h"
 #include "kernels/isa_gemm.h"
 #include "kernels/isa_inverse.h"
 #include "kernels/isa_loss.h"
 #include "kernels/isa_norm.h"
 #include "kernels/isa_optim.h"
+#include "kernels/isa_pair.h"
 #include "kernels/isa_tile.h"
 #include "kernels/kern_tables.h"
 
@@ -25,6 +27,14 @@ const ph_kern PH_TABLE = {
     .act_bwd = k_act_bwd,
     .axpby = k_axpby,
     .mul = k_mul,
+    .div = k_div,
+    .where = k_where,
+    .mul_row = k_mul_row,
+    .mul_col = k_mul_col,
+    .coldot = k_coldot,
+    .rowdot = k_rowdot,
+    .softmax = k_softmax,
+    .softmax_bwd = k_softmax_bwd,
     .colsum = k_colsum,
     .add_row = k_add_row,
     .layernorm = k_layernorm,
@@ -33,6 +43,9 @@ const ph_kern PH_TABLE = {
     .mse = k_mse,
     .rownorm = k_rownorm,
     .inverse = k_inverse,
+    .solve = k_solve,
+    .cholesky = k_cholesky,
+    .cholesky_bwd = k_cholesky_bwd,
     .skew = k_skew,
     .adam = k_adam,
     .sgd = k_sgd,

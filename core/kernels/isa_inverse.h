@@ -99,9 +99,7 @@ PH_INL void finish_inverse(int64_t d, int64_t n, real *K, const real *X, int ref
 
 /* What becomes of a matrix that was not finite: elimination may leave finite numbers (1/infinity is 0). */
 PH_INL void spoil(int64_t d, real *K, double *resid) {
-  for (int64_t i = 0; i < d * d; i++) {
-    K[i] = (real)NAN;
-  }
+  k_fill_nan(d * d, K);
   if (resid) {
     *resid = NAN;
   }

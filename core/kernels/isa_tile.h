@@ -96,7 +96,7 @@ PH_FUN void k_colsum(int64_t rows, int64_t cols, const void *x, int64_t ldx, voi
   }
 }
 
-/* n contiguous zeros; n numbers with their signs turned; a tile without gaps. */
+/* n contiguous zeros; n NaN; n numbers with their signs turned; a tile without gaps. */
 PH_INL void k_zero(int64_t n, real *x) {
   int64_t j = 0;
   for (; j <= n - PH_LANES; j += PH_LANES) {
@@ -104,6 +104,12 @@ PH_INL void k_zero(int64_t n, real *x) {
   }
   if (j < n) {
     st_part(x + j, (vec){0}, n - j);
+  }
+}
+
+PH_INL void k_fill_nan(int64_t n, real *x) {
+  for (int64_t i = 0; i < n; i++) {
+    x[i] = (real)NAN;
   }
 }
 

@@ -51,6 +51,26 @@ typedef struct ph_kern {
   /* z (+)= x .* y */
   void (*mul)(int64_t rows, int64_t cols, const void *x, int64_t ldx, const void *y, int64_t ldy, void *z, int64_t ldz,
               int acc);
+  /* z (+)= a (x .* w) ./ y; w NULL: a x ./ y. IEEE division: x/0 is infinite, 0/0 NaN. z may be any of the others. */
+  void (*div)(int64_t rows, int64_t cols, double a, const void *x, int64_t ldx, const void *w, int64_t ldw,
+              const void *y, int64_t ldy, void *z, int64_t ldz, int acc);
+  /* z (+)= x where c > 0, y where it is not (NULL: 0), NaN where c is NaN. z may be any of the others. */
+  void (*where)(int64_t rows, int64_t cols, const void *c, int64_t ldc, const void *x, int64_t ldx, const void *y,
+                int64_t ldy, void *z, int64_t ldz, int acc);
+  /* z (+)= x .* v for every row, v (cols); z (+)= s_r x_r, the numbers s_r lds apart. z may be x. */
+  void (*mul_row)(int64_t rows, int64_t cols, const void *x, int64_t ldx, const void *v, void *z, int64_t ldz, int acc);
+  void (*mul_col)(int64_t rows, int64_t cols, const void *x, int64_t ldx, const void *s, int64_t lds, void *z,
+                  int64_t ldz, int acc);
+  /* out (cols) (+)= sum over rows of x .* y, rows in order; out_r = <x_r, y_r>, ldo apart, in fixed partial sums. */
+  void (*coldot)(int64_t rows, int64_t cols, const void *x, int64_t ldx, const void *y, int64_t ldy, void *out,
+                 int acc);
+  void (*rowdot)(int64_t rows, int64_t cols, const void *x, int64_t ldx, const void *y, int64_t ldy, void *out,
+                 int64_t ldo);
+  /* y_r = e^{x_r - max x_r} over its sum: 0 <= y <= 1. A NaN or +infinity in a row, or nothing else than -infinity: a row of NaN.
+   * y may be x. gx (+)= y .* (gy - <y, gy>); gx may be gy. */
+  void (*softmax)(int64_t rows, int64_t cols, const void *x, int64_t ldx, void *y, int64_t ldy);
+  void (*softmax_bwd)(int64_t rows, int64_t cols, const void *y, int64_t ldy, const void *gy, int64_t ldg, void *gx,
+                      int64_t ldgx, int acc);
   /* out (cols) (+)= sum over rows of x, rows in order. */
   void (*colsum)(int64_t rows, int64_t cols, const void *x, int64_t ldx, void *out, int acc);
   /* y = x + v for every row; v (cols). y may equal x. */
@@ -87,6 +107,19 @@ typedef struct ph_kern {
    * included). A matrix gives the same bits in any company. */
   void (*inverse)(int64_t count, int64_t d, void *K, int64_t step, int refine, double *resid, void *scratch);
 
+  /* X (d,m) = A^{-1} B for any square A (d,d), B (d,m): LU with partial pivoting (of equal pivots the topmost row), then back
+   * substitution. B NULL: the identity, m = d. X may be A or B. A pivot of zero, and anything not finite in A, B or X, makes X of
+   * that matrix NaN as a whole. scratch: PH_SOLVE_SCRATCH(d, m). (2/3) d^3 + 2 d^2 m flops. */
+  void (*solve)(int64_t count, int64_t d, int64_t m, const void *A, int64_t stepa, const void *B, int64_t stepb,
+                void *X, int64_t stepx, void *scratch);
+
+  /* L (d,d) lower triangular, zeros above, with L L^T = (A + A^T)/2; its diagonal is positive. L may be A. A pivot that is not
+   * positive, and anything not finite, makes L of that matrix NaN as a whole. scratch: PH_CHOLESKY_SCRATCH(d). (1/3) d^3 flops. */
+  void (*cholesky)(int64_t count, int64_t d, const void *A, int64_t stepa, void *L, int64_t stepl, void *scratch);
+  /* GA (d,d) (+)= the adjoint of that at G, from L: symmetric. GA may be G. scratch: PH_CHOLESKY_SCRATCH(d). 4 d^3 flops. */
+  void (*cholesky_bwd)(int64_t count, int64_t d, const void *L, int64_t stepl, const void *G, int64_t stepg, void *GA,
+                       int64_t stepga, int acc, void *scratch);
+
   /* S = A - A^T */
   void (*skew)(int64_t count, int64_t d, const void *A, int64_t stepa, void *S, int64_t steps);
 
@@ -103,6 +136,11 @@ typedef struct ph_kern {
 
 /* Elements of scratch for `inverse` (refine included): two padded matrices, a residual and panels. */
 #define PH_INV_SCRATCH(d) (4 * ((int64_t)(d) + 16) * ((int64_t)(d) + 16) + 32 * ((int64_t)(d) + 16) + 512)
+
+/* Elements of scratch for `solve` and for `cholesky` and its adjoint. */
+#define PH_ROUND_16(d) (((int64_t)(d) + 15) / 16 * 16)
+#define PH_SOLVE_SCRATCH(d, m) (PH_ROUND_16(d) * (PH_ROUND_16(d) + PH_ROUND_16(m)))
+#define PH_CHOLESKY_SCRATCH(d) (3 * PH_ROUND_16(d) * PH_ROUND_16(d))
 
 /* The chosen table for PH_F32 or PH_F64. The first call chooses; later calls are free. Never NULL. */
 const ph_kern *ph_kern_get(ph_dtype dtype);

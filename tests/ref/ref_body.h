@@ -187,60 +187,6 @@ static void REF(rownorm)(int64_t rows, int64_t cols, const void *x, int64_t ldx,
   }
 }
 
-/* Gauss-Jordan with row pivoting on [a | x], both (d, d). */
-static void invert(int64_t d, big *a, big *x) {
-  for (int64_t k = 0; k < d; k++) {
-    int64_t best = k;
-    for (int64_t i = k + 1; i < d; i++) {
-      if (fabsl(a[i * d + k]) > fabsl(a[best * d + k])) {
-        best = i;
-      }
-    }
-    for (int64_t j = 0; j < d; j++) {
-      const big u = a[k * d + j];
-      const big v = x[k * d + j];
-      a[k * d + j] = a[best * d + j];
-      a[best * d + j] = u;
-      x[k * d + j] = x[best * d + j];
-      x[best * d + j] = v;
-    }
-    const big p = a[k * d + k];
-    for (int64_t j = 0; j < d; j++) {
-      a[k * d + j] /= p;
-      x[k * d + j] /= p;
-    }
-    for (int64_t i = 0; i < d; i++) {
-      const big f = a[i * d + k];
-      for (int64_t j = 0; j < d && i != k; j++) {
-        a[i * d + j] -= f * a[k * d + j];
-        x[i * d + j] -= f * x[k * d + j];
-      }
-    }
-  }
-}
-
-static void REF(inverse)(int64_t count, int64_t d, void *K, int64_t step, int refine, double *resid, void *scratch) {
-  enum { MOST = 200 };
-  static big a[MOST * MOST];
-  static big x[MOST * MOST];
-  (void)refine;
-  (void)scratch;
-  assert(d <= MOST);
-  for (int64_t c = 0; c < count && d > 0; c++) {
-    for (int64_t i = 0; i < d * d; i++) {
-      a[i] = get(K, c * step + i);
-      x[i] = i % (d + 1) == 0;
-    }
-    invert(d, a, x);
-    for (int64_t i = 0; i < d * d; i++) {
-      put(K, c * step + i, x[i]);
-    }
-    if (resid) {
-      resid[c] = 0;
-    }
-  }
-}
-
 static void REF(skew)(int64_t count, int64_t d, const void *A, int64_t stepa, void *S, int64_t steps) {
   for (int64_t c = 0; c < count; c++) {
     for (int64_t i = 0; i < d; i++) {
@@ -288,11 +234,17 @@ static double REF(sumsq)(int64_t n, const void *x) {
   return (double)s;
 }
 
+#include "ref_pair.h"
+#include "ref_solve.h"
+
 #define REF_TABLE(type)                                                                                               \
   {                                                                                                                   \
     .name = "ref", .dtype = type, .lanes = 1, .gemm = REF(gemm), .transpose = REF(transpose), .act = REF(act),        \
-    .act_bwd = REF(act_bwd), .axpby = REF(axpby), .mul = REF(mul), .colsum = REF(colsum), .add_row = REF(add_row),    \
+    .act_bwd = REF(act_bwd), .axpby = REF(axpby), .mul = REF(mul), .div = REF(div), .where = REF(where),              \
+    .mul_row = REF(mul_row), .mul_col = REF(mul_col), .coldot = REF(coldot), .rowdot = REF(rowdot),                   \
+    .softmax = REF(softmax), .softmax_bwd = REF(softmax_bwd), .colsum = REF(colsum), .add_row = REF(add_row),         \
     .layernorm = REF(layernorm), .layernorm_bwd = REF(layernorm_bwd), .softmax_ce = REF(softmax_ce), .mse = REF(mse), \
-    .rownorm = REF(rownorm), .inverse = REF(inverse), .skew = REF(skew), .adam = REF(adam), .sgd = REF(sgd),          \
+    .rownorm = REF(rownorm), .inverse = REF(inverse), .solve = REF(solve), .cholesky = REF(cholesky),                 \
+    .cholesky_bwd = REF(cholesky_bwd), .skew = REF(skew), .adam = REF(adam), .sgd = REF(sgd),                         \
     .first_nonfinite = REF(first_nonfinite), .sumsq = REF(sumsq)                                                      \
   }
