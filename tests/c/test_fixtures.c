@@ -111,7 +111,7 @@ static void test_layer(void **state) {
     char group[32];
     snprintf(group, sizeof group, "/d%03d", width[i]);
     trial t = {r, group, 1e-12, 1e-15};
-    double h[2] = {attr(r, group, "h"), 0};
+    double h[PH_OP_ATTRS] = {attr(r, group, "h"), 0};
     double none[PH_OP_ATTRS] = {0};
     check_op(&t, "skew", "A", NULL, none, "S", NULL, NULL, NULL);
     check_op(&t, "gram", "L", NULL, none, "R", NULL, NULL, NULL);
@@ -131,7 +131,7 @@ static void test_edge(void **state) {
   ph_reader *r = open_golden(GOLDEN("laws_edge"));
   for (int i = 0; i < PH_COUNT(name); i++) {
     trial t = {r, name[i], 0, attr(r, name[i], "atol")};
-    double h[2] = {attr(r, name[i], "h"), 0};
+    double h[PH_OP_ATTRS] = {attr(r, name[i], "h"), 0};
     double none[PH_OP_ATTRS] = {0};
     check_op(&t, "cayley", "S", NULL, none, "C", NULL, NULL, NULL);
     check_op(&t, "damping", "R", NULL, h, "Lam", NULL, NULL, NULL);
@@ -156,7 +156,7 @@ static void test_guard(void **state) {
   ph_reader *r = open_golden(GOLDEN("guard"));
   for (int i = 0; i < PH_COUNT(name); i++) {
     trial t = {r, name[i], 1e-12, 1e-14};
-    double a[2] = {attr(r, name[i], "h"), 1.0};
+    double a[PH_OP_ATTRS] = {attr(r, name[i], "h"), 1.0};
     bool unique = attr(r, name[i], "unique_gradient") != 0;
     bool active = attr(r, name[i], "active") != 0;
     check_op(&t, "guard", "L", NULL, a, "Leff", "GLe", unique || !active ? "gL" : "gL_projector", NULL);
@@ -171,7 +171,7 @@ static void test_guard_invariants(void **state) {
   ph_tensor *L = load(r, "/active", "L");
   ph_tensor *G = load(r, "/active", "GLe");
   ph_tensor *g = NULL;
-  double a[2] = {attr(r, "/active", "h"), 1.0};
+  double a[PH_OP_ATTRS] = {attr(r, "/active", "h"), 1.0};
   bool sample[1] = {false};
   ph_ok(ph_op_eager_bwd(ph_op_find("guard"), 1, (const ph_tensor *const *)&L, sample, a, G, &g, &err));
   ph_near(0, inner(L, g->data), 1e-13, 0, "L_eff does not depend on the scale of L: <G_L, L> = 0");
@@ -308,7 +308,7 @@ static void test_layernorm(void **state) {
   ph_tensor *out = NULL;
   ph_tensor *g[3] = {0};
   bool sample[3] = {true, false, false};
-  double a[2] = {attr(r, "/", "eps"), 0};
+  double a[PH_OP_ATTRS] = {attr(r, "/", "eps"), 0};
   const ph_op *op = ph_op_find("layernorm");
   ph_ok(ph_op_eager(op, 3, (const ph_tensor *const *)arg, sample, a, &out, &err));
   same(y, out, 1e-12, 0, "layernorm y");

@@ -4,10 +4,14 @@
 #include "base/mem.h"
 #include "engine/run/plan_internal.h"
 
-enum { TEMP_TARGET = 256 * 1024 }; /* bytes of a block of layers: half a small second-level cache */
+enum {
+  TEMP_TARGET = 256 * 1024, /* bytes of a block of layers: half a small second-level cache */
+  BLOCK_MOST = 16,          /* layers of a block: tasks enough for all workers */
+  SLACK = 16                /* elements behind every array */
+};
 
 static char *take(const ph_plan *p, int64_t elements, bool *failed) {
-  char *m = *failed || elements < 0 ? NULL : ph_mem_new((size_t)elements + 16, p->size);
+  char *m = *failed || elements < 0 ? NULL : ph_mem_new((size_t)elements + SLACK, p->size);
   *failed |= !m;
   return m;
 }
@@ -30,17 +34,20 @@ static void param_memory(ph_plan *p, ph_param *q, bool *failed) {
 
 static int64_t features(ph_shape s) { return s.pos * s.cols; }
 
-static void worker_segment(ph_plan *p, ph_worker *w, int s, bool *failed) {
-  const ph_segment *t = &p->segment[s];
-  const ph_ir_segment *seg = t->prog.seg;
-  int64_t last = most(t->prog.record, p->tile * features(t->prog.graph.node[t->prog.graph.result].shape) + 16);
-  w->tape[s] = take(p, t->window * t->prog.record + last, failed);
-  w->kept[s] = take(p, t->windows > 1 ? t->windows * p->tile * features(seg->state) : 0, failed);
-  w->scratch[s] = take(p, t->prog.scratch, failed);
-  w->cot[0][s] = take(p, t->prog.cot, failed);
-  w->cot[1][s] = take(p, t->prog.cot, failed);
-  w->seq[s] = take(p, p->tile * features(seg->out), failed);
-  w->g[s + 1] = take(p, p->tile * features(seg->out), failed);
+static void lane_memory(const ph_plan *p, const ph_segment *t, ph_lane *lane, bool *failed) {
+  const ph_program *q = &t->prog;
+  int64_t state = p->tile * features(q->seg->state);
+  int64_t last = most(q->record, p->tile * features(q->graph.node[q->graph.result].shape) + SLACK);
+  lane->tape = take(p, t->window * q->record + last, failed);
+  lane->kept = take(p, t->windows > 1 ? t->windows * state : 0, failed);
+  lane->scratch = take(p, q->scratch, failed);
+  lane->cot[0] = take(p, q->cot, failed);
+  lane->cot[1] = take(p, q->cot, failed);
+}
+
+static void border_memory(const ph_plan *p, ph_shape s, ph_border *border, bool *failed) {
+  border->value = take(p, p->tile * features(s), failed);
+  border->cot = take(p, p->tile * features(s), failed);
 }
 
 static void worker_layers(ph_plan *p, ph_worker *w, bool *failed) {
@@ -58,50 +65,55 @@ static void worker_layers(ph_plan *p, ph_worker *w, bool *failed) {
   w->op = take(p, op, failed);
 }
 
+static void worker_loss(const ph_plan *p, ph_worker *w, bool *failed) {
+  size_t rows = (size_t)(p->tile * most(p->ir->output.pos, 1));
+  w->target = take(p, p->ir->loss == PH_LOSS_MSE ? p->tile * features(p->ir->output) : 0, failed);
+  w->label = ph_mem_new(rows, sizeof *w->label);
+  w->hit = ph_mem_new(rows, sizeof *w->hit);
+  w->loss = ph_mem_new(rows, sizeof *w->loss);
+  w->norm = ph_mem_new((size_t)p->tile, sizeof *w->norm);
+  *failed |= !w->label || !w->hit || !w->loss || !w->norm;
+}
+
 static void worker_memory(ph_plan *p, ph_worker *w, bool *failed) {
-  size_t n = (size_t)p->nsegments + 1;
-  char ***list[] = {&w->tape, &w->kept, &w->scratch, &w->cot[0], &w->cot[1], &w->seq, &w->g};
-  for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
-    *list[i] = ph_mem_new(n, sizeof **list[i]);
-    *failed |= !*list[i];
-  }
+  size_t n = (size_t)p->nsegments;
+  w->lane = ph_mem_new(n, sizeof *w->lane);
+  w->border = ph_mem_new(n + 1, sizeof *w->border);
+  *failed |= !w->lane || !w->border;
   if (*failed) {
     return;
   }
-  int64_t rows = p->tile * most(p->ir->output.pos, 1);
-  w->x = take(p, p->tile * features(p->ir->input), failed);
-  w->g[0] = take(p, p->tile * features(p->ir->input), failed);
-  w->target = take(p, p->ir->loss == PH_LOSS_MSE ? p->tile * features(p->ir->output) : 0, failed);
-  w->label = ph_mem_new((size_t)rows, sizeof *w->label);
-  w->hit = ph_mem_new((size_t)rows, sizeof *w->hit);
-  w->loss = ph_mem_new((size_t)rows, sizeof *w->loss);
-  w->norm = ph_mem_new((size_t)p->tile, sizeof *w->norm);
-  *failed |= !w->label || !w->hit || !w->loss || !w->norm;
-  for (int s = 0; s < p->nsegments; s++) {
-    worker_segment(p, w, s, failed);
+  border_memory(p, p->ir->input, &w->border[0], failed);
+  for (size_t s = 0; s < n; s++) {
+    lane_memory(p, &p->segment[s], &w->lane[s], failed);
+    border_memory(p, p->ir->segment[s].out, &w->border[s + 1], failed);
   }
+  worker_loss(p, w, failed);
   worker_layers(p, w, failed);
 }
 
-static void worker_release(const ph_plan *p, ph_worker *w) {
-  char **list[] = {w->tape, w->kept, w->scratch, w->cot[0], w->cot[1], w->seq, w->g};
-  for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
-    for (int s = 0; list[i] && s <= p->nsegments; s++) {
-      ph_mem_free(list[i][s]);
-    }
-    ph_mem_free(list[i]);
-  }
-  void *one[] = {w->x, w->target, w->label, w->loss, w->norm, w->hit, w->temp, w->sum, w->op};
-  for (size_t i = 0; i < sizeof one / sizeof one[0]; i++) {
-    ph_mem_free(one[i]);
+static void free_all(void *const *block, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    ph_mem_free(block[i]);
   }
 }
 
-/* Layers of one task of the layer phase: what fits the target, at least one, at most sixteen. */
+static void worker_release(const ph_plan *p, ph_worker *w) {
+  for (int s = 0; w->lane && s < p->nsegments; s++) {
+    const ph_lane *l = &w->lane[s];
+    free_all((void *[]){l->tape, l->kept, l->scratch, l->cot[0], l->cot[1]}, 5);
+  }
+  for (int s = 0; w->border && s <= p->nsegments; s++) {
+    free_all((void *[]){w->border[s].value, w->border[s].cot}, 2);
+  }
+  free_all((void *[]){w->lane, w->border, w->target, w->label, w->loss, w->norm, w->hit, w->temp, w->sum, w->op}, 10);
+}
+
+/* Layers of one task of the layer phase: what fits the target, at least one. */
 static int block_layers(const ph_plan *p, const ph_segment *t) {
   int64_t bytes = (t->pprog.temp + t->pprog.keep + 2 * t->prog.grad) * (int64_t)p->size;
   int64_t n = bytes ? TEMP_TARGET / bytes : 1;
-  n = n < 1 ? 1 : n > 16 ? 16 : n;
+  n = n < 1 ? 1 : n > BLOCK_MOST ? BLOCK_MOST : n;
   return (int)(n < t->layers ? n : t->layers);
 }
 
@@ -146,20 +158,14 @@ void ph_plan_release(ph_plan *p) {
   }
   ph_mem_free(p->worker);
   for (int i = 0; i < p->nparams; i++) {
-    ph_mem_free(p->param[i].value);
-    ph_mem_free(p->param[i].moment1);
-    ph_mem_free(p->param[i].moment2);
-    ph_mem_free(p->param[i].grad);
+    const ph_param *q = &p->param[i];
+    free_all((void *[]){q->value, q->moment1, q->moment2, q->grad}, 4);
   }
   for (int s = 0; s < p->nsegments; s++) {
-    ph_program_fini(&p->segment[s].prog);
-    ph_pprog_fini(&p->segment[s].pprog);
-    ph_mem_free(p->segment[s].keep);
-    ph_mem_free(p->segment[s].pack);
-    ph_mem_free(p->segment[s].grad);
+    ph_segment *t = &p->segment[s];
+    ph_program_fini(&t->prog);
+    ph_pprog_fini(&t->pprog);
+    free_all((void *[]){t->param, t->keep, t->pack, t->grad}, 4);
   }
-  ph_mem_free(p->param);
-  ph_mem_free(p->segment);
-  ph_mem_free(p->result);
-  ph_mem_free(p->block);
+  free_all((void *[]){p->param, p->segment, p->result, p->block}, 4);
 }

@@ -25,7 +25,7 @@ static ph_tensor view(const ph_plan *p, const ph_param *q, char *data) {
 }
 
 static void init_one(const ph_plan *p, ph_param *q, uint64_t seed) {
-  const ph_ir_param *r = &p->ir->segment[q->segment].param[q->leaf];
+  const ph_ir_param *r = q->declared;
   ph_tensor t = view(p, q, q->value);
   ph_rng rng = ph_rng_of(seed, q->name);
   if (r->init == PH_INIT_NORMAL) {
@@ -54,10 +54,7 @@ void ph_plan_init(ph_plan *p, uint64_t seed) {
   ph_plan_refresh(p);
 }
 
-void ph_plan_refresh(ph_plan *p) {
-  p->update = (ph_update){.forward = true, .shrink = 1.0};
-  ph_layers_run(p);
-}
+void ph_plan_refresh(ph_plan *p) { ph_layers_run(p, &(ph_update){.forward = true, .shrink = 1.0}); }
 
 static char *array_of(const ph_param *q, ph_moment which) {
   char *const data[] = {q->value, q->moment1, q->moment2, q->grad};

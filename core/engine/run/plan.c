@@ -7,14 +7,23 @@
 #include "base/mem.h"
 #include "engine/run/plan_internal.h"
 
-enum { TILE = 128, GROUPS_MAX = 16 };
+enum {
+  BATCH = 128,     /* samples of a batch when nothing else is said */
+  TILE = 128,      /* samples of a tile at most, */
+  TILE_LEAST = 4,  /* at least, */
+  TILE_ROWS = 512, /* and rows of one that has several a sample */
+  GROUPS_MOST = 16,
+  SPLIT_FROM = 32, /* samples of a batch that is worth two groups */
+  WINDOWS_FROM = 4 /* iterations of a stream that is worth cutting into windows */
+};
+static const int64_t TAPE_BYTES = (int64_t)256 << 20; /* of a worker, when nothing else is said */
 
 /* Sample groups are fixed by the batch alone, never by the number of workers: two from 32 samples on, more when a group
  * would outgrow 128 samples, sixteen at most. */
 static void choose_groups(ph_plan *p) {
   int64_t n = (p->batch + TILE - 1) / TILE;
-  n = n < 2 && p->batch >= 32 ? 2 : n;
-  p->groups = n > GROUPS_MAX ? GROUPS_MAX : n < 1 ? 1 : n;
+  n = n < 2 && p->batch >= SPLIT_FROM ? 2 : n;
+  p->groups = n > GROUPS_MOST ? GROUPS_MOST : n < 1 ? 1 : n;
   p->group = (p->batch + p->groups - 1) / p->groups;
   p->groups = (p->batch + p->group - 1) / p->group;
   p->tile = p->group < TILE ? p->group : TILE;
@@ -28,7 +37,7 @@ static void choose_tile(ph_plan *p) {
     int64_t here = g->kind == PH_SEG_TIME ? 1 : g->state.pos;
     rows = here > rows ? here : rows;
   }
-  while (p->tile > 4 && p->tile * rows > 512) {
+  while (p->tile > TILE_LEAST && p->tile * rows > TILE_ROWS) {
     p->tile = (p->tile + 1) / 2;
   }
 }
@@ -38,7 +47,7 @@ static void choose_window(const ph_plan *p, ph_segment *t, int64_t budget) {
   int64_t bytes = t->prog.record * (int64_t)p->size;
   t->window = repeat;
   t->windows = 1;
-  if (repeat * bytes <= budget || repeat < 4) {
+  if (repeat * bytes <= budget || repeat < WINDOWS_FROM) {
     return;
   }
   int64_t n = budget / bytes;
@@ -58,7 +67,7 @@ static ph_status make_segment(ph_plan *p, int s, const ph_plan_options *o, ph_er
   ph_status st = ph_program_build(&t->prog, seg, &lower, err);
   st = st ? st : ph_pprog_build(&t->pprog, &t->prog, err);
   if (!st) {
-    choose_window(p, t, o && o->tape_bytes > 0 ? o->tape_bytes : (int64_t)256 << 20);
+    choose_window(p, t, o && o->tape_bytes > 0 ? o->tape_bytes : TAPE_BYTES);
     p->nsegments++;
   } else {
     ph_program_fini(&t->prog);
@@ -80,30 +89,31 @@ static ph_status make_segments(ph_plan *p, const ph_plan_options *o, ph_err *err
   return PH_OK;
 }
 
+static ph_param new_param(const ph_segment *t, int s, const ph_ir_param *from) {
+  ph_param q = {
+      .declared = from, .layers = t->layers, .rows = from->rows, .cols = from->cols, .rates = {1.0, NAN, false}};
+  snprintf(q.name, sizeof q.name, "s%d.%s", s + 1, from->name);
+  return q;
+}
+
 static ph_status make_params(ph_plan *p, ph_err *err) {
   int total = 0;
   for (int s = 0; s < p->nsegments; s++) {
     total += p->ir->segment[s].nparams;
   }
-  p->param = ph_mem_new((size_t)total + 1, sizeof *p->param);
-  if (!p->param) {
-    return ph_err_set(err, PH_E_NOMEM, "out of memory while compiling a model");
-  }
-  for (int s = 0; s < p->nsegments; s++) {
-    p->segment[s].first_param = p->nparams;
-    for (int i = 0; i < p->ir->segment[s].nparams; i++) {
-      const ph_ir_param *from = &p->ir->segment[s].param[i];
-      ph_param *q = &p->param[p->nparams++];
-      *q = (ph_param){.segment = s,
-                      .leaf = i,
-                      .rows = from->rows,
-                      .cols = from->cols,
-                      .layers = p->segment[s].layers,
-                      .rates = {1.0, NAN, false}};
-      snprintf(q->name, sizeof q->name, "s%d.%s", s + 1, from->name);
+  p->param = ph_mem_new((size_t)total, sizeof *p->param);
+  bool failed = !p->param;
+  for (int s = 0; s < p->nsegments && !failed; s++) {
+    const ph_ir_segment *seg = &p->ir->segment[s];
+    ph_segment *t = &p->segment[s];
+    t->param = ph_mem_new((size_t)seg->nparams, sizeof *t->param);
+    failed = !t->param;
+    for (int i = 0; i < seg->nparams && !failed; i++) {
+      p->param[p->nparams] = new_param(t, s, &seg->param[i]);
+      t->param[i] = &p->param[p->nparams++];
     }
   }
-  return PH_OK;
+  return failed ? ph_err_set(err, PH_E_NOMEM, "out of memory while compiling a model") : PH_OK;
 }
 
 static ph_status check_loss(const ph_ir *ir, ph_err *err) {
@@ -122,7 +132,7 @@ static ph_status build(ph_plan *p, const char *text, size_t n, const ph_plan_opt
   }
   p->k = ph_kern_get(p->ir->dtype);
   p->size = ph_dtype_size(p->ir->dtype);
-  p->batch = o && o->batch > 0 ? o->batch : 128;
+  p->batch = o && o->batch > 0 ? o->batch : BATCH;
   p->workers = o && o->threads > 0 ? o->threads : 1;
   choose_groups(p);
   choose_tile(p);

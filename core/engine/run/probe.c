@@ -3,68 +3,118 @@
 
 #include "engine/run/plan_internal.h"
 
-static void record(const ph_plan *p, const ph_worker *w, ph_tensor *t, int64_t columns, int64_t column) {
-  for (int64_t r = 0; r < w->rows; r++) {
-    ((double *)t->data)[(p->job.first + w->first + r) * columns + column] = w->norm[r];
+static void record(const ph_tile *t, ph_tensor *out, int64_t columns, int64_t column) {
+  for (int64_t r = 0; r < t->rows; r++) {
+    ((double *)out->data)[(t->job->first + t->first + r) * columns + column] = t->w->norm[r];
   }
 }
 
 /* Norm of each sample's whole state: over positions too. Rows are [position][sample]. */
-static void sample_norms(ph_plan *p, ph_worker *w, ph_shape s, const char *x, int64_t ld) {
-  p->k->rownorm(w->rows, s.cols, x, ld, w->norm);
+static void sample_norms(const ph_tile *t, ph_shape s, const char *x, int64_t ld) {
+  const ph_plan *p = t->p;
+  p->k->rownorm(t->rows, s.cols, x, ld, t->w->norm);
   for (int64_t q = 1; q < s.pos; q++) {
-    for (int64_t r = 0; r < w->rows; r++) {
+    for (int64_t r = 0; r < t->rows; r++) {
       double one = 0;
-      p->k->rownorm(1, s.cols, ph_plan_at(p, x, (q * w->rows + r) * ld), ld, &one);
-      w->norm[r] = hypot(w->norm[r], one);
+      p->k->rownorm(1, s.cols, ph_plan_at(p, x, (q * t->rows + r) * ld), ld, &one);
+      t->w->norm[r] = hypot(t->w->norm[r], one);
     }
   }
 }
 
-static void diagnose(ph_plan *p, ph_worker *w, int s, int64_t step, ph_shape shape, const char *next) {
-  ph_group_result *res = &p->result[w->group];
+static void diagnose(const ph_tile *t, int s, int64_t step, ph_shape shape, const char *next) {
+  ph_group_result *res = &t->p->result[t->group];
   if (res->bad_segment >= 0 && (res->bad_segment < s || (res->bad_segment == s && res->bad_step <= step))) {
     return;
   }
-  if (p->k->first_nonfinite(w->rows * shape.pos * shape.cols, next) >= 0) {
+  if (t->p->k->first_nonfinite(t->rows * shape.pos * shape.cols, next) >= 0) {
     res->bad_segment = s;
     res->bad_step = step;
   }
 }
 
-void ph_probe_forward(ph_plan *p, ph_worker *w, int s, int64_t step, const char *next, const char *port,
-                      int64_t port_ld) {
-  const ph_program *q = &p->segment[s].prog;
-  ph_shape shape = step < 0 ? q->seg->state : q->graph.node[q->graph.result].shape;
-  if (p->job.mode == PH_MODE_DIAGNOSE) {
-    diagnose(p, w, s, step, shape, next);
+static ph_shape result_shape(const ph_program *q) { return q->graph.node[q->graph.result].shape; }
+
+void ph_probe_forward(const ph_tile *t, int s, int64_t step, const char *next, const char *port, int64_t port_ld) {
+  const ph_program *q = &t->p->segment[s].prog;
+  ph_shape shape = step < 0 ? q->seg->state : result_shape(q);
+  if (t->job->mode == PH_MODE_DIAGNOSE) {
+    diagnose(t, s, step, shape, next);
     return;
   }
-  const ph_probe *probe = p->job.probe;
-  if (probe->segment != s) {
+  const ph_probe *probe = t->job->probe;
+  if (!probe || probe->segment != s) {
     return;
   }
   if (probe->state) {
-    sample_norms(p, w, shape, next, shape.cols);
-    record(p, w, probe->state, q->seg->repeat + 1, step + 1);
+    sample_norms(t, shape, next, shape.cols);
+    record(t, probe->state, q->seg->repeat + 1, step + 1);
   }
   if (probe->port && port) {
-    sample_norms(p, w, shape, port, port_ld);
-    record(p, w, probe->port, q->seg->repeat, step);
+    sample_norms(t, shape, port, port_ld);
+    record(t, probe->port, q->seg->repeat, step);
   }
 }
 
-void ph_probe_backward(ph_plan *p, ph_worker *w, int s, int64_t at, const char *g, int64_t ld, int64_t cols) {
-  const ph_probe *probe = p->job.probe;
-  if (probe->segment != s || !probe->grad) {
+void ph_probe_backward(const ph_tile *t, int s, int64_t at, const char *g, int64_t ld) {
+  const ph_probe *probe = t->job->probe;
+  if (!probe || probe->segment != s || !probe->grad) {
     return;
   }
-  const ph_program *q = &p->segment[s].prog;
-  sample_norms(p, w,
-               ph_shape_with_cols(at == q->seg->repeat ? q->graph.node[q->graph.result].shape : q->seg->state, cols), g,
-               ld);
-  double *sum = &p->job.grad_sq[w->group * (q->seg->repeat + 1) + at];
-  for (int64_t r = 0; r < w->rows; r++) {
-    *sum += w->norm[r] * w->norm[r];
+  const ph_program *q = &t->p->segment[s].prog;
+  sample_norms(t, at == q->seg->repeat ? result_shape(q) : q->seg->state, g, ld);
+  double *sum = &t->job->grad_sq[t->group * (q->seg->repeat + 1) + at];
+  for (int64_t r = 0; r < t->rows; r++) {
+    *sum += t->w->norm[r] * t->w->norm[r];
   }
+}
+
+/* ---- a probed pass ---- */
+
+static ph_status check_probe(const ph_plan *p, const ph_probe *probe, ph_err *err) {
+  if (probe->segment < 0 || probe->segment >= p->nsegments) {
+    return ph_err_set(err, PH_E_ARG, "segment %d is outside 1..%d", probe->segment + 1, p->nsegments);
+  }
+  if (probe->port && p->segment[probe->segment].prog.port < 0) {
+    return ph_err_set(err, PH_E_ARG,
+                      "segment %d has no port terms apart from its state channel (or the plan was made without probes)",
+                      probe->segment + 1);
+  }
+  return PH_OK;
+}
+
+/* to: the square root of each column's sum over the groups, added in order. */
+static void root_of_sums(const ph_tensor *sq, int64_t groups, int64_t columns, ph_tensor *to) {
+  for (int64_t c = 0; c < columns; c++) {
+    double sum = 0;
+    for (int64_t g = 0; g < groups; g++) {
+      sum += ph_tensor_get(sq, g * columns + c);
+    }
+    ph_tensor_set(to, c, sqrt(sum));
+  }
+}
+
+ph_status ph_plan_probe(ph_plan *p, const ph_data *data, const int32_t *idx, int64_t n, const ph_probe *probe,
+                        ph_result *res, ph_err *err) {
+  ph_tensor *sq = NULL;
+  ph_status st = check_probe(p, probe, err);
+  int64_t columns = st ? 0 : p->segment[probe->segment].prog.seg->repeat + 1;
+  st = st ? st : ph_tensor_new(&sq, PH_F64, 2, (int64_t[]){p->groups, columns}, err);
+  if (st) {
+    return st;
+  }
+  ph_job job = {.data = data, .idx = idx, .probe = probe, .grad_sq = sq->data};
+  if (probe->grad) {
+    job.mode = PH_MODE_GRAD;
+    st = ph_loop_gradient(p, &job, n, res, err);
+  } else {
+    job.mode = PH_MODE_EVAL;
+    st = ph_plan_check_data(p, data, idx, n, err);
+    st = st ? st : ph_loop_run(p, &job, n, res, err);
+  }
+  if (!st && probe->grad) {
+    root_of_sums(sq, p->groups, columns, probe->grad);
+  }
+  ph_tensor_free(sq);
+  return st;
 }

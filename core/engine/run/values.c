@@ -40,7 +40,7 @@ static ph_status evaluate(const ph_plan *p, int segment, int node, int64_t layer
   const ph_graph *g = &p->segment[segment].prog.graph;
   const ph_gnode *n = &g->node[node];
   if (n->param >= 0) {
-    const ph_param *q = &p->param[p->segment[segment].first_param + n->param];
+    const ph_param *q = p->segment[segment].param[n->param];
     ph_status st = ph_tensor_new(out, p->ir->dtype, 2, (int64_t[]){q->rows, q->cols}, err);
     if (!st) {
       memcpy((*out)->data, ph_plan_at(p, q->value, layer * q->rows * q->cols), ph_tensor_bytes(*out));

@@ -1,0 +1,44 @@
+/* check.c - whether data are what a model takes. */
+#include "engine/run/plan_internal.h"
+
+ph_status ph_plan_check_rows(const ph_plan *p, const char *what, const ph_tensor *t, ph_shape s, ph_err *err) {
+  if (t->dtype != p->ir->dtype || t->rank != 2 || t->dim[1] != s.pos * s.cols) {
+    char have[96];
+    return ph_err_set(err, t->dtype != p->ir->dtype ? PH_E_DTYPE : PH_E_SHAPE, "%s must be %s (n, %lld), got %s", what,
+                      ph_dtype_name(p->ir->dtype), (long long)(s.pos * s.cols),
+                      ph_tensor_describe(t, have, sizeof have));
+  }
+  return PH_OK;
+}
+
+static ph_status check_labels(const ph_plan *p, const ph_data *data, const int32_t *idx, int64_t n, ph_err *err) {
+  if (!data->label) {
+    return ph_err_set(err, PH_E_ARG, "the loss softmax_cross_entropy needs labels");
+  }
+  for (int64_t i = 0; i < n; i++) {
+    int32_t y = data->label[idx[i]];
+    if (y < 0 || y >= p->ir->output.cols) {
+      return ph_err_set(err, PH_E_ARG, "label %d of sample %d is outside 0..%lld", (int)y, (int)idx[i] + 1,
+                        (long long)p->ir->output.cols - 1);
+    }
+  }
+  return PH_OK;
+}
+
+ph_status ph_plan_check_data(const ph_plan *p, const ph_data *data, const int32_t *idx, int64_t n, ph_err *err) {
+  ph_status st = ph_plan_check_rows(p, "data", data->x, p->ir->input, err);
+  for (int64_t i = 0; !st && i < n; i++) {
+    if (idx[i] < 0 || idx[i] >= data->x->dim[0]) {
+      st =
+          ph_err_set(err, PH_E_ARG, "sample number %d is outside 1..%lld", (int)idx[i] + 1, (long long)data->x->dim[0]);
+    }
+  }
+  if (st || p->ir->loss == PH_LOSS_NONE) {
+    return st;
+  }
+  if (p->ir->loss == PH_LOSS_SOFTMAX_CE) {
+    return check_labels(p, data, idx, n, err);
+  }
+  return data->target ? ph_plan_check_rows(p, "targets", data->target, p->ir->output, err)
+                      : ph_err_set(err, PH_E_ARG, "the loss mse needs targets");
+}

@@ -1,0 +1,92 @@
+/* tile.c - one tile: its samples gathered, run through the stream, its loss, its results handed out. */
+#include "engine/run/plan_internal.h"
+
+/* ---- samples in and out: a tile is [position][sample][feature] ---- */
+
+static void copy_rows(const ph_plan *p, int64_t n, int64_t cols, char *to, int64_t ldt, const char *from, int64_t ldf) {
+  for (int64_t i = 0; i < n; i++) {
+    memcpy(ph_plan_at(p, to, i * ldt), ph_plan_at(p, from, i * ldf), (size_t)cols * p->size);
+  }
+}
+
+/* The tile's samples, by their row numbers in the data. */
+static void gather(const ph_tile *t, const ph_tensor *data, ph_shape s, char *tile) {
+  const ph_plan *p = t->p;
+  for (int64_t i = 0; i < t->rows; i++) {
+    const char *sample = ph_plan_at(p, data->data, t->job->idx[t->first + i] * s.pos * s.cols);
+    copy_rows(p, s.pos, s.cols, ph_plan_at(p, tile, i * s.cols), t->rows * s.cols, sample, s.cols);
+  }
+}
+
+/* What a tile holds, in the order in which the samples were asked for. */
+static void scatter(const ph_tile *t, const char *tile, ph_shape s, const ph_tensor *out) {
+  const ph_plan *p = t->p;
+  for (int64_t i = 0; i < t->rows; i++) {
+    char *sample = ph_plan_at(p, out->data, (t->job->first + t->first + i) * s.pos * s.cols);
+    copy_rows(p, s.pos, s.cols, sample, s.cols, ph_plan_at(p, tile, i * s.cols), t->rows * s.cols);
+  }
+}
+
+static void gather_labels(const ph_tile *t) {
+  for (int64_t q = 0; q < t->p->ir->output.pos; q++) {
+    for (int64_t r = 0; r < t->rows; r++) {
+      t->w->label[q * t->rows + r] = t->job->data->label[t->job->idx[t->first + r]];
+    }
+  }
+}
+
+/* ---- loss: mean over positions; a sample is hit when its last position is ---- */
+
+static void cross_entropy(const ph_tile *t, double scale, const char *y, char *g, ph_group_result *res) {
+  ph_shape out = t->p->ir->output;
+  int64_t n = out.pos * t->rows;
+  gather_labels(t);
+  t->p->k->softmax_ce(n, out.cols, y, out.cols, t->w->label, scale, t->w->loss, t->w->hit, g, out.cols);
+  for (int64_t r = n - t->rows; r < n; r++) {
+    res->hits += t->w->hit[r];
+  }
+}
+
+static void squares(const ph_tile *t, double scale, const char *y, char *g) {
+  ph_shape out = t->p->ir->output;
+  gather(t, t->job->data->target, out, t->w->target);
+  t->p->k->mse(out.pos * t->rows, out.cols, y, out.cols, t->w->target, out.cols, scale, t->w->loss, g, out.cols);
+}
+
+static void run_loss(const ph_tile *t, ph_group_result *res) {
+  const ph_plan *p = t->p;
+  ph_shape out = p->ir->output;
+  const ph_border *end = &t->w->border[p->nsegments];
+  char *g = t->job->mode == PH_MODE_GRAD ? end->cot : NULL;
+  double scale = t->job->scale / (double)out.pos;
+  switch (p->ir->loss) {
+  case PH_LOSS_NONE: return;
+  case PH_LOSS_SOFTMAX_CE: cross_entropy(t, scale, end->value, g, res); break;
+  case PH_LOSS_MSE: squares(t, scale, end->value, g); break;
+  }
+  double sum = 0;
+  for (int64_t r = 0; r < out.pos * t->rows; r++) {
+    sum += t->w->loss[r];
+  }
+  res->loss += sum / (double)out.pos;
+}
+
+void ph_tile_run(const ph_tile *t) {
+  const ph_plan *p = t->p;
+  const ph_job *j = t->job;
+  bool grad = j->mode == PH_MODE_GRAD;
+  gather(t, j->data->x, p->ir->input, t->w->border[0].value);
+  ph_stream_forward(t, grad);
+  if (j->out) {
+    scatter(t, t->w->border[p->nsegments].value, p->ir->output, j->out);
+  }
+  if (j->mode != PH_MODE_DIAGNOSE) {
+    run_loss(t, &p->result[t->group]);
+  }
+  if (grad) {
+    ph_stream_backward(t);
+  }
+  if (j->gx) {
+    scatter(t, t->w->border[0].cot, p->ir->input, j->gx);
+  }
+}
