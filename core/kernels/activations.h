@@ -23,7 +23,9 @@
       "Gaussian error linear unit with the exact normal distribution function.")                              \
   ROW(SIGMOID, sigmoid, OUT, 0.25, 1, 0.5, "y = 1/(1 + e^{-x})", "Logistic function.")                        \
   ROW(SOFTPLUS, softplus, IN, 1, 0, 0.69314718055994530942, "y = ln(1 + e^x)", "Smooth rectifier, positive.") \
-  ROW(SILU, silu, IN, 1.0999, 0, 0, "y = x/(1 + e^{-x})", "Sigmoid-weighted linear unit.")
+  ROW(SILU, silu, IN, 1.0999, 0, 0, "y = x/(1 + e^{-x})", "Sigmoid-weighted linear unit.")                    \
+  ROW(HARDTANH, hardtanh, OUT, 1, 1, 0, "y = max(-1, min(1, x))",                                             \
+      "Identity between -1 and 1, constant outside; the derivative at -1 and 1 is 0.")
 
 typedef enum ph_act {
 #define ROW(NAME, ...) PH_ACT_##NAME,
