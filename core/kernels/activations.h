@@ -25,7 +25,8 @@
   ROW(SOFTPLUS, softplus, IN, 1, 0, 0.69314718055994530942, "y = ln(1 + e^x)", "Smooth rectifier, positive.") \
   ROW(SILU, silu, IN, 1.0999, 0, 0, "y = x/(1 + e^{-x})", "Sigmoid-weighted linear unit.")                    \
   ROW(HARDTANH, hardtanh, OUT, 1, 1, 0, "y = max(-1, min(1, x))",                                             \
-      "Identity between -1 and 1, constant outside; the derivative at -1 and 1 is 0.")
+      "Identity between -1 and 1, constant outside; the derivative at -1 and 1 is 0.")                        \
+  ROW(SOFTSIGN, softsign, IN, 1, 1, 0, "y = x/(1 + |x|)", "Bounded like tanh; nears its bounds slowly, like 1 - 1/|x|.")
 
 typedef enum ph_act {
 #define ROW(NAME, ...) PH_ACT_##NAME,

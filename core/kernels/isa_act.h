@@ -39,6 +39,12 @@ PH_INL vec slope_silu(vec x) {
 PH_INL vec value_hardtanh(vec x) { return vsel(x > bc(1), bc(1), vsel(x < bc(-1), bc(-1), x)); }
 PH_INL vec slope_hardtanh(vec y) { return vsel(vabs(y) >= bc(1), bc(0), bc(1)); }
 
+PH_INL vec value_softsign(vec x) { return x / (vabs(x) + (real)1); }
+PH_INL vec slope_softsign(vec x) {
+  const vec r = (real)1 / (vabs(x) + (real)1);
+  return r * r;
+}
+
 /* ---- by number: f is a constant in every caller, so one case is left ---- */
 
 PH_INL vec act_value(const ph_act f, vec x) {

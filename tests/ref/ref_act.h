@@ -32,6 +32,9 @@ static inline big twin_slope_silu(big x) { return twin_sigmoid(x) * (1 + x * twi
 static inline big twin_hardtanh(big x) { return x > 1 ? 1 : x < -1 ? -1 : x; }
 static inline big twin_slope_hardtanh(big y) { return fabsl(y) >= 1 ? 0 : 1; }
 
+static inline big twin_softsign(big x) { return x / (1 + fabsl(x)); }
+static inline big twin_slope_softsign(big x) { return 1 / ((1 + fabsl(x)) * (1 + fabsl(x))); }
+
 static inline big ph_ref_act(ph_act f, big x) {
   switch (f) {
 #define ROW(NAME, name, ...) \
