@@ -39,8 +39,8 @@ typedef struct ph_kern {
   void (*transpose)(int64_t m, int64_t n, const void *A, int64_t lda, void *B, int64_t ldb);
 
   /* Tiles (rows, cols; own leading dimensions). Forward y = f(x), backward gx (+)= gy f': from x or from y as f's row says, the
-   * other may be NULL. y may equal x; gx may equal gy unless acc. acc != 0: gx += . NaN stays NaN; |tanh| <= 1 always; gelu and
-   * silu of -infinity are NaN (0 times infinity), as in the definition. Accuracy: isa_math.h. */
+   * other may be NULL. y may equal x; gx may equal gy unless acc. acc != 0: gx += . NaN stays NaN; |tanh| <= 1 always; an
+   * infinity goes through the equation of the row, so gelu and silu of -infinity are NaN (0 times infinity). Accuracy: isa_math.h. */
   void (*act)(ph_act f, int64_t rows, int64_t cols, const void *x, int64_t ldx, void *y, int64_t ldy);
   void (*act_bwd)(ph_act f, int64_t rows, int64_t cols, const void *x, int64_t ldx, const void *y, int64_t ldy,
                   const void *gy, int64_t ldg, void *gx, int64_t ldgx, int acc);
