@@ -75,7 +75,7 @@ ph_tensor **ph_push_tensor(lua_State *L);
 int ph_tensor_ready(lua_State *L, int n);
 /* The tensor at `arg`; raises when it is something else or closed. Borrowed while the userdata lives. */
 ph_tensor *ph_check_tensor(lua_State *L, int arg);
-/* NULL when `arg` is no tensor; raises when it is closed. */
+/* NULL when `arg` is not a tensor; raises when the tensor is closed. */
 ph_tensor *ph_test_tensor(lua_State *L, int arg);
 /* A list of 0..PH_RANK_MAX sizes at `arg` into dim; returns the rank. Raises with the index of the fault. */
 int ph_check_shape(lua_State *L, int arg, int64_t dim[PH_RANK_MAX]);

@@ -1,4 +1,4 @@
-/* bind_file.c - files, folders, locks, SHA-256 and IDX data as Lua functions. What they do: core/store/file.h, data/idx.h. */
+/* bind_file.c - files, directories, locks, SHA-256 and IDX data as Lua functions. What they do: core/store/file.h, data/idx.h. */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ const char *ph_check_path(lua_State *L, int arg) {
   size_t n;
   const char *path = luaL_checklstring(L, arg, &n);
   if (strlen(path) != n) {
-    ph_fail(L, "the path '%s' goes on behind a NUL byte", path);
+    ph_fail(L, "the path '%s' continues after a NUL byte", path);
   }
   return path;
 }
@@ -202,7 +202,7 @@ static int l_idx_pair(lua_State *L) {
   const char *labels = ph_check_path(L, 2);
   lua_Integer classes = luaL_optinteger(L, 3, 0);
   if (classes < 0 || classes > 256) {
-    ph_fail(L, "idx_pair: %lld classes, 1 to 256 fit into a byte (0: not checked)", (long long)classes);
+    ph_fail(L, "idx_pair: classes must be 1 to 256 (0: not checked), got %lld", (long long)classes);
   }
   ph_tensor **x = ph_push_tensor(L);
   ph_tensor **y = ph_push_tensor(L);

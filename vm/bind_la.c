@@ -11,7 +11,7 @@ static const ph_tensor *check_f64(lua_State *L, int arg, int min_rank) {
   const ph_tensor *t = ph_check_tensor(L, arg);
   char have[96];
   if (t->rank < min_rank || t->rank > 2) {
-    ph_fail(L, "a matrix is needed, this is %s", ph_tensor_describe(t, have, sizeof have));
+    ph_fail(L, "the argument must be a matrix, got %s", ph_tensor_describe(t, have, sizeof have));
   }
   if (t->dim[0] > 46340 || t->dim[1] > 46340) {
     ph_fail(L, "%s is too large to factor", ph_tensor_describe(t, have, sizeof have));
@@ -33,7 +33,7 @@ static const ph_tensor *check_square(lua_State *L, int arg) {
   const ph_tensor *t = check_f64(L, arg, 2);
   char have[96];
   if (t->dim[0] != t->dim[1]) {
-    ph_fail(L, "a square matrix is needed, this is %s", ph_tensor_describe(t, have, sizeof have));
+    ph_fail(L, "the argument must be a square matrix, got %s", ph_tensor_describe(t, have, sizeof have));
   }
   return t;
 }
@@ -174,7 +174,7 @@ static int l_sgemm_rate(lua_State *L) {
   lua_Integer n = luaL_optinteger(L, 1, 64);
   double seconds = luaL_optnumber(L, 2, 0.1);
   if (n < 1 || n > 8192 || !(seconds > 0 && seconds <= 10)) {
-    ph_fail(L, "sgemm_rate: size 1..8192 and at most 10 seconds");
+    ph_fail(L, "sgemm_rate: the size must be 1 to 8192, the time at most 10 seconds");
   }
   lua_pushnumber(L, ph_la_sgemm_rate((int)n, seconds));
   return 1;

@@ -41,7 +41,7 @@ static double number_field(lua_State *L, const char *name, double def) {
   int ok;
   double v = lua_tonumberx(L, -1, &ok);
   if (!ok) {
-    ph_fail(L, "random streams: %s is a %s, a number is needed", name, luaL_typename(L, -1));
+    ph_fail(L, "random streams: %s must be a number, got a %s", name, luaL_typename(L, -1));
   }
   lua_pop(L, 1);
   return v;
@@ -162,7 +162,7 @@ static int l_laws_spectrum(lua_State *L) {
   const ph_tensor *M = ph_check_tensor(L, 1);
   char have[96];
   if (M->dtype != PH_F64 || M->rank < 3 || M->dim[M->rank - 1] != M->dim[M->rank - 2]) {
-    ph_fail(L, "spectrum: a stack of square f64 matrices is needed, this is %s",
+    ph_fail(L, "spectrum: the argument must be a stack of square f64 matrices, got %s",
             ph_tensor_describe(M, have, sizeof have));
   }
   int64_t count = M->rank == 4 ? M->dim[0] : 1;

@@ -111,7 +111,7 @@ static int l_write(lua_State *L) {
   int fd = (int)luaL_checkinteger(L, 1);
   const char *text = luaL_checklstring(L, 2, &n);
   if (fd < 1) {
-    ph_fail(L, "write: descriptor %d", fd);
+    ph_fail(L, "write: the descriptor must be at least 1, got %d", fd);
   }
   fflush(stdout); /* keep the order with what Lua's print has buffered */
   int failed = ph_write_all(fd, text, n);

@@ -46,7 +46,7 @@ static int64_t field_count(lua_State *L, int arg, const char *key, int64_t most)
   int ok = 1;
   lua_Integer v = lua_isnil(L, -1) ? 0 : lua_tointegerx(L, -1, &ok);
   if (!ok || v < 0 || v > most) {
-    ph_fail(L, "plan: %s = %s is no count up to %lld", key, luaL_tolstring(L, -1, NULL), (long long)most);
+    ph_fail(L, "plan: %s must be an integer from 0 to %lld, got %s", key, (long long)most, luaL_tolstring(L, -1, NULL));
   }
   lua_pop(L, 1);
   return v;
@@ -128,15 +128,15 @@ static int l_data(lua_State *L) {
   char sy[96];
   lua_settop(L, 2);
   if (x->rank != 2) {
-    ph_fail(L, "data: inputs are %s, (samples, features) is needed", ph_tensor_describe(x, sx, sizeof sx));
+    ph_fail(L, "data: inputs must be (samples, features), got %s", ph_tensor_describe(x, sx, sizeof sx));
   }
   if (y && (y->rank == 0 || y->dim[0] != x->dim[0])) {
     ph_fail(L, "data: inputs %s and targets %s differ in samples", ph_tensor_describe(x, sx, sizeof sx),
             ph_tensor_describe(y, sy, sizeof sy));
   }
   if (y && !(y->dtype == PH_I32 && y->rank == 1) && !(y->dtype == x->dtype && y->rank == 2)) {
-    ph_fail(L, "data: targets are %s, i32 labels or a matrix of %s is needed", ph_tensor_describe(y, sy, sizeof sy),
-            ph_dtype_name(x->dtype));
+    ph_fail(L, "data: targets must be i32 labels or a matrix of %s, got %s", ph_dtype_name(x->dtype),
+            ph_tensor_describe(y, sy, sizeof sy));
   }
   data_box *d = lua_newuserdatauv(L, sizeof *d, 2);
   d->counted = true;

@@ -116,7 +116,7 @@ static double field_number(lua_State *L, int arg, const char *key, double def) {
   lua_getfield(L, arg, key);
   double v = lua_isnil(L, -1) ? def : lua_tonumberx(L, -1, &ok);
   if (!ok || !isfinite(v)) {
-    ph_fail(L, "optimizer: %s = %s is no finite number", key, luaL_tolstring(L, -1, NULL));
+    ph_fail(L, "optimizer: %s must be a finite number, got %s", key, luaL_tolstring(L, -1, NULL));
   }
   lua_pop(L, 1);
   return v;

@@ -66,7 +66,7 @@ static int l_kill(lua_State *L) {
   pid_t pid = (pid_t)luaL_checkinteger(L, 1);
   const char *name = luaL_optstring(L, 2, "SIGTERM");
   if (pid <= 0) {
-    ph_fail(L, "kill: %d is no process", (int)pid);
+    ph_fail(L, "kill: the process must be a positive number, got %d", (int)pid);
   }
   for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
     if (!strcmp(known[i].name, name)) {
@@ -108,7 +108,7 @@ static int l_pipe(lua_State *L) {
 static int check_fd(lua_State *L, int arg) {
   lua_Integer fd = luaL_checkinteger(L, arg);
   if (fd < 0 || fd > 1 << 20) {
-    ph_fail(L, "%lld is no descriptor", (long long)fd);
+    ph_fail(L, "a descriptor must be 0 to 1048576, got %lld", (long long)fd);
   }
   return (int)fd;
 }
@@ -325,7 +325,7 @@ static int l_popen(lua_State *L) {
   char **argv = lua_newuserdatauv(L, ((size_t)argc + 1) * sizeof *argv, 0);
   for (int i = 0; i < argc; i++) {
     if (lua_rawgeti(L, 1, i + 1) != LUA_TSTRING) {
-      ph_fail(L, "popen: argument %d is a %s", i + 1, luaL_typename(L, -1));
+      ph_fail(L, "popen: argument %d must be a string, got a %s", i + 1, luaL_typename(L, -1));
     }
     argv[i] = (char *)(intptr_t)lua_tostring(L, -1); /* exec takes char *, and does not change it */
   }

@@ -7,7 +7,7 @@
 static ph_dtype check_float_dtype(lua_State *L, int arg) {
   ph_dtype dtype = ph_opt_dtype(L, arg, PH_F64);
   if (dtype != PH_F32 && dtype != PH_F64) {
-    ph_fail(L, "element type %s, f32 or f64 is needed", ph_dtype_name(dtype));
+    ph_fail(L, "the element type must be f32 or f64, got %s", ph_dtype_name(dtype));
   }
   return dtype;
 }
@@ -42,7 +42,8 @@ static int l_permutation(lua_State *L) {
   lua_Integer first = luaL_checkinteger(L, 3);
   lua_Integer n = luaL_checkinteger(L, 4);
   if (first < 0 || n < 0 || n > INT32_MAX) {
-    ph_fail(L, "permutation: %lld elements from number %lld", (long long)n, (long long)first);
+    ph_fail(L, "permutation: the first number must be at least 0 and the count 0 to %d, got %lld and %lld", INT32_MAX,
+            (long long)first, (long long)n);
   }
   int64_t dim = n;
   ph_tensor *t = ph_new_tensor(L, PH_I32, 1, &dim);

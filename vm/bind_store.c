@@ -202,7 +202,7 @@ static bool found_init(lua_State *L, found *f) {
 
 static int soft_listing(lua_State *L, const char *path) {
   ph_err err;
-  (void)ph_err_set(&err, PH_E_FORMAT, "'%s' can not be listed: damaged file or short memory", path);
+  (void)ph_err_set(&err, PH_E_FORMAT, "'%s' cannot be listed: the file is damaged or memory is short", path);
   return ph_soft(L, &err);
 }
 

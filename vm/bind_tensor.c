@@ -86,14 +86,14 @@ int ph_check_shape(lua_State *L, int arg, int64_t dim[PH_RANK_MAX]) {
   luaL_checktype(L, arg, LUA_TTABLE);
   lua_Unsigned n = lua_rawlen(L, arg);
   if (n > PH_RANK_MAX) {
-    ph_fail(L, "shape has %d dimensions, at most %d", (int)n, PH_RANK_MAX);
+    ph_fail(L, "shape must have at most %d dimensions, got %d", PH_RANK_MAX, (int)n);
   }
   lua_Unsigned keys = 0;
   for (lua_pushnil(L); lua_next(L, arg); lua_pop(L, 1)) {
     keys++;
   }
   if (keys != n) {
-    ph_fail(L, "shape is no plain list of sizes");
+    ph_fail(L, "shape must be a plain list of sizes");
   }
   for (int i = 0; i < (int)n; i++) {
     int ok;
@@ -250,7 +250,7 @@ static void check_plain_list(lua_State *L, int idx, const char *where) {
   }
   for (lua_pushnil(L); lua_next(L, idx); lua_pop(L, 1)) {
     if (!lua_isinteger(L, -2)) {
-      ph_fail(L, "list%s has a key '%s' that is no index", where, luaL_tolstring(L, -2, NULL));
+      ph_fail(L, "list%s has a key '%s' that is not an index", where, luaL_tolstring(L, -2, NULL));
     }
   }
   lua_Integer hole = 1;
@@ -351,7 +351,7 @@ static int l_tensor_totable(lua_State *L) {
   int64_t n = ph_tensor_count(t);
   int64_t k = 0;
   if (n > 1000000) {
-    ph_fail(L, "totable: %lld elements, at most 1000000", (long long)n);
+    ph_fail(L, "totable: the tensor must have at most 1000000 elements, got %lld", (long long)n);
   }
   luaL_checkstack(L, PH_RANK_MAX + 2, NULL);
   push_nested(L, t, 0, &k);

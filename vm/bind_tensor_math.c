@@ -83,7 +83,7 @@ static int binary(lua_State *L, const char *name, char op) {
   }
   const ph_tensor *like = a ? a : b;
   if (!like) {
-    ph_fail(L, "%s: two numbers, a tensor is needed", name);
+    ph_fail(L, "%s: one argument must be a tensor, got two numbers", name);
   }
   double s = na ? lua_tonumber(L, 1) : nb ? lua_tonumber(L, 2) : 0;
   elementwise(ph_new_tensor(L, like->dtype, like->rank, like->dim), op, a, b, s);

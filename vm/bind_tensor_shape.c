@@ -177,7 +177,7 @@ static int l_tensor_gather(lua_State *L) {
 static int l_tensor_transpose(lua_State *L) {
   const ph_tensor *t = ph_check_tensor(L, 1);
   if (t->rank != 2 && t->rank != 3) {
-    ph_fail(L, "transpose: %d dimensions, 2 or 3 are needed", t->rank);
+    ph_fail(L, "transpose: the tensor must have 2 or 3 dimensions, got %d", t->rank);
   }
   int64_t dim[PH_RANK_MAX];
   int64_t m = t->dim[t->rank - 2];

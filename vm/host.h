@@ -16,7 +16,7 @@ void *ph_host_alloc(void *ud, void *ptr, size_t osize, size_t nsize);
 
 /* ---- limits (sandbox.c) ---- */
 
-/* Names the directory of the program's own Lua files, which are no place of a spec's error. */
+/* Names the directory of the program's own Lua files, which are never the place of a spec's error. */
 void ph_limit_program(const char *lua_dir);
 /* True while a spec runs under limits. */
 bool ph_limit_active(void);

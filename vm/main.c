@@ -35,7 +35,7 @@ static void open_streams(void) {
   }
 }
 
-/* OpenBLAS asks for its work space until it gets it: without room it would ask for ever. */
+/* OpenBLAS asks for its work space until it gets it: without room it would ask forever. */
 static bool room_for_blas(void) {
   const size_t work = (size_t)128 << 20;
   void *p = mmap(NULL, work, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -55,7 +55,7 @@ static void start_blas(char **argv) {
   setenv("OPENBLAS_CORETYPE", la.wanted, 1);
   setenv(REEXEC, "1", 1);
   execv("/proc/self/exe", argv);
-  unsetenv("OPENBLAS_CORETYPE"); /* could not: go on with what there is */
+  unsetenv("OPENBLAS_CORETYPE"); /* exec failed: continue with this core */
   unsetenv(REEXEC);
 }
 
@@ -103,7 +103,7 @@ static int run_protected(lua_State *L, int argc, char **argv, char *lua_dir) {
   return 1;
 }
 
-/* The results have been said: a full disk or a closed pipe behind standard output is a failure too. */
+/* Results are printed by now: a full disk or a closed pipe at standard output is still a failure. */
 static int flush_output(int code) {
   int lost = fflush(stdout) != 0 && errno != EPIPE ? errno : ph_host_output_lost();
   if (!lost) {

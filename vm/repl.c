@@ -83,7 +83,7 @@ static int read_char(EditLine *el, wchar_t *out) {
       return (int)k;
     }
     if (byte == 0) {
-      byte = 'D' & 0x1f; /* a Ctrl-D that was typed while the terminal was not being edited on arrives as NUL */
+      byte = 'D' & 0x1f; /* a Ctrl-D that was typed before the terminal was in editing mode arrives as NUL */
     }
     size_t used = mbrtowc(out, &byte, 1, &e->partial);
     if (used == (size_t)-2) {
@@ -165,7 +165,7 @@ static int l_edit_open(lua_State *L) {
   e->history = history_init();
   e->el = e->history ? el_init("phrun", stdin, stdout, stderr) : NULL;
   if (!e->el) {
-    return ph_fail(L, "the terminal can not be edited on");
+    return ph_fail(L, "this terminal cannot edit lines");
   }
   prepare(e);
   return 1;

@@ -1,6 +1,6 @@
 /* sandbox.c - running Lua code of a spec under limits of instructions, memory and time.
  *
- * Instructions: a count hook. Once they are used up it raises at every further instruction, so no pcall of the spec can go on.
+ * Instructions: a count hook. Once they are used up it raises at every further instruction, so no pcall of the spec can continue.
  * It raises by asking for memory that is never given: that error, unlike lua_error, calls no message handler, which would run
  * without hooks. Memory: the allocator of the state refuses to grow past the limit, and tensors count too. Time: of the processor, for
  * native work (products of large tensors) costs few instructions. What neither
@@ -149,7 +149,7 @@ static int64_t limit_field(lua_State *L, int arg, const char *key, int64_t def) 
   lua_getfield(L, arg, key);
   int64_t v = lua_isnil(L, -1) ? def : (int64_t)lua_tointegerx(L, -1, &ok);
   if (!ok || v <= 0) {
-    ph_fail(L, "limits: %s = %s is no positive integer", key, luaL_tolstring(L, -1, NULL));
+    ph_fail(L, "limits: %s must be a positive integer, got %s", key, luaL_tolstring(L, -1, NULL));
   }
   lua_pop(L, 1);
   return v;
@@ -277,7 +277,7 @@ static int l_spec_load(lua_State *L) {
   lua_settop(L, 4);
   if (n > 0 && text[0] == LUA_SIGNATURE[0]) {
     ph_err err;
-    ph_err_set(&err, PH_E_PARSE, "%s: this is compiled code, text is needed", plain_name(chunk));
+    ph_err_set(&err, PH_E_PARSE, "%s: must be Lua text, got compiled code", plain_name(chunk));
     return ph_soft(L, &err);
   }
   limits want = check_limits(L, 4);

@@ -98,7 +98,7 @@ void ph_signals_start(lua_State *L, void (*stop)(int code)) {
   handle(SIGPIPE, SIG_IGN, 0);
   handle(SIGXFSZ, SIG_IGN, 0); /* ulimit -f: the write fails, as on a full disk */
   handle(SIGALRM, on_alarm, SA_RESTART);
-  handle(SIGWINCH, on_redraw, SA_RESTART); /* a poll returns all the same */
+  handle(SIGWINCH, on_redraw, SA_RESTART); /* poll returns anyway */
   handle(SIGCONT, on_redraw, SA_RESTART);
 }
 

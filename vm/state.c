@@ -8,7 +8,7 @@
 #include "bind.h"
 #include "host.h"
 
-/* Modules are taken from the program's own tree and from Debian's folder of Lua libraries, never from the current folder or
+/* Modules are taken from the program's own tree and from Debian's directory of Lua libraries, never from the current directory or
  * from LUA_PATH: a result must not depend on where the program was started. C modules are not searched for at all; only the
  * test runner, which needs some of busted's, sets package.cpath from native.cpath. */
 static void set_paths(lua_State *L, const char *lua_dir) {

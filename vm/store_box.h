@@ -1,4 +1,4 @@
-/* store_box.h - the files that bind the store: run files (bind_store.c); files, folders, locks, hashes, data (bind_file.c). */
+/* store_box.h - the files that bind the store: run files (bind_store.c); files, directories, locks, hashes, data (bind_file.c). */
 #ifndef PH_VM_STORE_BOX_H
 #define PH_VM_STORE_BOX_H
 

@@ -7,7 +7,7 @@
 
 #define PH_TENSOR "ph.tensor"
 
-/* Pushes a zero tensor of the given shape, ready to be filled; raises when it can not be had. */
+/* Pushes a zero tensor of the given shape, ready to be filled; raises when it cannot be allocated. */
 ph_tensor *ph_new_tensor(lua_State *L, ph_dtype dtype, int rank, const int64_t *dim);
 
 /* Pushes element i (storage order): an integer for integer dtypes, else a number. */

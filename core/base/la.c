@@ -23,7 +23,7 @@ static ph_status no_memory(ph_err *err, const char *who) {
   return ph_err_set(err, PH_E_NOMEM, "%s: out of memory", who);
 }
 
-/* LAPACK may loop for ever on NaN, and what it makes of infinities is nobody's answer. */
+/* LAPACK may loop forever on NaN, and its results for infinities are meaningless. */
 static ph_status check_finite(const char *who, int m, int n, const double *A, ph_err *err) {
   for (size_t k = 0; k < cells(m, n); k++) {
     if (!isfinite(A[k])) {

@@ -65,7 +65,7 @@ static bool has_work(ph_pool *p) {
 
 static bool is_done(ph_pool *p) { return atomic_load_explicit(&p->done, memory_order_acquire) == p->n; }
 
-/* Waits for a condition, first spinning, then asleep. Who makes it true calls `wake` afterwards. */
+/* Waits for a condition, first spinning, then asleep. The thread that makes it true then calls `wake`. */
 static void wait_for(ph_pool *p, bool (*cond)(ph_pool *), pthread_cond_t *signal) {
   for (int64_t until = p->spin ? now_ns() + SPIN_NS : 0; p->spin && now_ns() < until;) {
     for (int k = 0; k < SPIN_BATCH; k++) {
@@ -167,10 +167,10 @@ static int processors(void) {
 
 ph_status ph_pool_new(ph_pool **out, int threads, ph_err *err) {
   if (threads < 1) {
-    return ph_err_set(err, PH_E_ARG, "threads: %d, at least 1 is needed", threads);
+    return ph_err_set(err, PH_E_ARG, "threads must be at least 1, got %d", threads);
   }
   if (threads > MAX_THREADS) {
-    return ph_err_set(err, PH_E_LIMIT, "threads: %d, at most %d are allowed", threads, MAX_THREADS);
+    return ph_err_set(err, PH_E_LIMIT, "threads must be at most %d, got %d", MAX_THREADS, threads);
   }
   ph_pool *p = ph_mem_new(1, sizeof *p);
   worker *workers = p ? ph_mem_new((size_t)threads, sizeof *workers) : NULL;

@@ -52,7 +52,7 @@ static ph_status check_shape(ph_dtype dtype, int rank, const int64_t *dim, ph_er
     return ph_err_set(err, PH_E_ARG, "tensor: no element type %d", (int)dtype);
   }
   if (rank < 0 || rank > PH_RANK_MAX) {
-    return ph_err_set(err, PH_E_ARG, "tensor: rank %d, allowed are 0 to %d", rank, PH_RANK_MAX);
+    return ph_err_set(err, PH_E_ARG, "tensor: the rank must be 0 to %d, got %d", PH_RANK_MAX, rank);
   }
   for (int k = 0; k < rank; k++) {
     if (dim[k] < 0) {

@@ -290,7 +290,7 @@ static ph_status check_pair(const char *images, const char *labels, int classes,
     return ph_err_set(err, PH_E_SHAPE, "%s: byte 3: expected 1 dimension (labels), found %d", labels, y->rank);
   }
   if (x->dim[0] != y->dim[0]) {
-    return ph_err_set(err, PH_E_SHAPE, "%s: byte 4: expected %lld labels as there are images in %s, found %lld", labels,
+    return ph_err_set(err, PH_E_SHAPE, "%s: byte 4: expected %lld labels, one per image in %s, found %lld", labels,
                       (long long)x->dim[0], images, (long long)y->dim[0]);
   }
   const unsigned char *label = y->data;

@@ -178,8 +178,8 @@ static ph_status parse_node(parser *p, ph_ir_segment *s) {
   }
   for (int a = 0; a < n->nargs; a++) {
     if (!parse_ref(s, p->word[at + a], &n->arg[a])) {
-      return ph_err_set(p->err, PH_E_PARSE, "line %d: %s: '%s' is no earlier node or parameter", p->line, n->op->name,
-                        p->word[at + a]);
+      return ph_err_set(p->err, PH_E_PARSE, "line %d: %s: '%s' is not an earlier node or parameter", p->line,
+                        n->op->name, p->word[at + a]);
     }
   }
   st = ph_ir_node_shape(s, n, p->err);

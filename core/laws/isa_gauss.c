@@ -1,7 +1,7 @@
 /* isa_gauss.c - Philox4x32-10 and Box-Muller on eight lanes, in GCC vector extensions; compiled once per instruction set.
  *
- * Every operation and its order are those of base/rng.c (ph_rng_block, ph_rng_log, ph_rng_turn); a test compares the bits. There
- * are no branches: choices are masks, and integers become doubles by adding 2^52, which is exact.
+ * Every operation and its order are those of base/rng.c (ph_rng_block, ph_rng_log, ph_rng_turn); a test compares the bits.
+ * There are no branches: choices are masks, and integers become doubles by adding 2^52, which is exact.
  */
 #include "laws/gauss.h"
 

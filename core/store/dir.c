@@ -1,4 +1,4 @@
-/* dir.c - folders and names: mkdir -p, remove, rename, stat, sorted listing. See file.h. */
+/* dir.c - directories and names: mkdir -p, remove, rename, stat, sorted listing. See file.h. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,16 +15,16 @@
 static ph_status make_one(const char *path, ph_err *err) {
   struct stat st;
   if (mkdir(path, 0777) == 0) {
-    return ph_sys_sync_folder(path, err);
+    return ph_sys_sync_dir(path, err);
   }
   int code = errno;
-  if (stat(path, &st) == 0) { /* also where mkdir says EROFS or EACCES for a folder that is there */
+  if (stat(path, &st) == 0) { /* also where mkdir says EROFS or EACCES for a directory that is there */
     if (S_ISDIR(st.st_mode)) {
       return PH_OK;
     }
-    return ph_err_set(err, PH_E_IO, "%s: cannot make the folder: a file of that name is in the way", path);
+    return ph_err_set(err, PH_E_IO, "%s: cannot create the directory: a file of that name is in the way", path);
   }
-  return ph_sys_fail(err, path, "make the folder", code);
+  return ph_sys_fail(err, path, "create the directory", code);
 }
 
 ph_status ph_file_mkdir(const char *path, ph_err *err) {
@@ -52,7 +52,7 @@ ph_status ph_file_remove(const char *path, ph_err *err) {
   if (remove(path) != 0) {
     return ph_sys_fail(err, path, "remove", errno);
   }
-  return ph_sys_sync_folder(path, err);
+  return ph_sys_sync_dir(path, err);
 }
 
 ph_status ph_file_rename(const char *from, const char *to, ph_err *err) {
@@ -60,8 +60,8 @@ ph_status ph_file_rename(const char *from, const char *to, ph_err *err) {
     ph_status status = ph_sys_fail(err, to, "rename to this name", errno);
     return ph_err_prefix(err, status, "%s", from);
   }
-  ph_status status = ph_sys_sync_folder(to, err);
-  return status == PH_OK ? ph_sys_sync_folder(from, err) : status;
+  ph_status status = ph_sys_sync_dir(to, err);
+  return status == PH_OK ? ph_sys_sync_dir(from, err) : status;
 }
 
 ph_status ph_file_stat(const char *path, ph_file_info *out, ph_err *err) {
@@ -115,7 +115,7 @@ static ph_status list_read(DIR *dir, const char *path, name_list *l, ph_err *err
     errno = 0;
     struct dirent *e = readdir(dir);
     if (!e) {
-      return errno ? ph_sys_fail(err, path, "list the folder", errno) : PH_OK;
+      return errno ? ph_sys_fail(err, path, "list the directory", errno) : PH_OK;
     }
     if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) {
       continue;
@@ -142,7 +142,7 @@ ph_status ph_file_list(const char *path, char **names, size_t *count, ph_err *er
   name_list l = {0};
   DIR *dir = opendir(path);
   if (!dir) {
-    return ph_sys_fail(err, path, "list the folder", errno);
+    return ph_sys_fail(err, path, "list the directory", errno);
   }
   ph_status status = list_read(dir, path, &l, err);
   closedir(dir);

@@ -46,7 +46,7 @@ ph_status ph_file_write(const char *path, const void *bytes, size_t n, ph_err *e
   struct stat st;
   if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
     return ph_err_set(err, PH_E_IO, "%s: cannot write: it is %s", path,
-                      S_ISDIR(st.st_mode) ? "a folder" : "not a regular file");
+                      S_ISDIR(st.st_mode) ? "a directory" : "not a regular file");
   }
   char *aside = aside_name(path);
   if (!aside) {
@@ -60,17 +60,17 @@ ph_status ph_file_write(const char *path, const void *bytes, size_t n, ph_err *e
     (void)unlink(aside);
   }
   ph_mem_free(aside);
-  return status == PH_OK ? ph_sys_sync_folder(path, err) : status;
+  return status == PH_OK ? ph_sys_sync_dir(path, err) : status;
 }
 
-/* Writes at the end of fd and syncs; on failure the file is as long as before (a device can not be cut: ignored). */
+/* Writes at the end of fd and syncs. A failure leaves the file as long as before (a device cannot be cut: ignored). */
 static ph_status append_fd(int fd, const char *path, const void *bytes, size_t n, ph_err *err) {
   struct stat st;
   if (fstat(fd, &st) != 0) {
     return ph_sys_fail(err, path, "append", errno);
   }
   if (ph_sys_write(fd, bytes, n) && ph_sys_fsync(fd)) {
-    return st.st_size == 0 ? ph_sys_sync_folder(path, err) : PH_OK;
+    return st.st_size == 0 ? ph_sys_sync_dir(path, err) : PH_OK;
   }
   int code = errno;
   if (S_ISREG(st.st_mode) && ftruncate(fd, st.st_size) != 0) {

@@ -1,7 +1,7 @@
-/* file.h - files that are either wholly there or not there: write aside, fsync, rename, fsync the folder; append with
+/* file.h - files that are either wholly there or not there: write aside, fsync, rename, fsync the directory; append with
  * fsync; advisory locks that a killed process releases by itself; SHA-256.
  *
- * Every failure is a status with the path and the system's reason (full disk, read-only, no such folder). Only regular
+ * Every failure is a status with the path and the system's reason (full disk, read-only, no such directory). Only regular
  * files are read or replaced, so a pipe never hangs and a device is never overwritten. */
 #ifndef PH_STORE_FILE_H
 #define PH_STORE_FILE_H
@@ -12,8 +12,8 @@
 
 #include "base/status.h"
 
-/* Writes `path`.tmp-<pid>, fsyncs, renames over `path`, fsyncs the folder. On failure nothing is left behind and an older
- * file stays; only when the last step fails (fsync of the folder) is the new file already in place, whole. */
+/* Writes `path`.tmp-<pid>, fsyncs, renames over `path`, fsyncs the directory. On failure nothing is left behind and an older
+ * file stays; only when the last step fails (fsync of the directory) is the new file already in place, whole. */
 ph_status ph_file_write(const char *path, const void *bytes, size_t n, ph_err *err) PH_MUST_CHECK;
 /* Appends n bytes in one write and fsyncs. A short write is taken back (ftruncate). Makes the file when missing. */
 ph_status ph_file_append(const char *path, const void *bytes, size_t n, ph_err *err) PH_MUST_CHECK;
@@ -25,7 +25,7 @@ ph_status ph_file_read(const char *path, size_t limit, char **bytes, size_t *n, 
 
 /* mkdir -p. */
 ph_status ph_file_mkdir(const char *path, ph_err *err) PH_MUST_CHECK;
-/* Removes a file or an empty folder; renames over an existing file. Both fsync the folders concerned. */
+/* Removes a file or an empty directory; renames over an existing file. Both fsync the directories concerned. */
 ph_status ph_file_remove(const char *path, ph_err *err) PH_MUST_CHECK;
 ph_status ph_file_rename(const char *from, const char *to, ph_err *err) PH_MUST_CHECK;
 
@@ -36,7 +36,7 @@ typedef struct ph_file_info {
 } ph_file_info;
 ph_status ph_file_stat(const char *path, ph_file_info *out, ph_err *err) PH_MUST_CHECK;
 
-/* The names in a folder without "." and "..", sorted by bytes: one block of NUL-terminated names, one after the other,
+/* The names in a directory without "." and "..", sorted by bytes: one block of NUL-terminated names, one after the other,
  * owned by the caller (ph_mem_free). */
 ph_status ph_file_list(const char *path, char **names, size_t *count, ph_err *err) PH_MUST_CHECK;
 

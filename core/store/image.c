@@ -106,7 +106,7 @@ static ph_status make_room(ph_image *im, const char *path, ph_err *err) {
     return status;
   }
   if (path[1] == '\0' || H5Lexists(im->file, path, H5P_DEFAULT) > 0) {
-    return ph_err_set(err, PH_E_EXISTS, "'%s' is in the image already", path);
+    return ph_err_set(err, PH_E_EXISTS, "'%s' is already in the image", path);
   }
   return PH_OK;
 }
@@ -252,10 +252,10 @@ static ph_status check_attr(ph_image *im, const char *path, const char *name, ph
     return ph_err_set(err, PH_E_NOTFOUND, "'%s' is not in the image: attribute '%s' has no place", path, name);
   }
   if (name[0] == '\0' || strcmp(name, PH_H5_ENCODING) == 0 || !is_utf8(name, strlen(name))) {
-    return ph_err_set(err, PH_E_ARG, "'%s': '%s' can not be the name of an attribute", path, name);
+    return ph_err_set(err, PH_E_ARG, "'%s': '%s' cannot be the name of an attribute", path, name);
   }
   if (H5Aexists_by_name(im->file, path, name, H5P_DEFAULT) > 0) {
-    return ph_err_set(err, PH_E_EXISTS, "'%s' has an attribute '%s' already", path, name);
+    return ph_err_set(err, PH_E_EXISTS, "'%s' already has an attribute '%s'", path, name);
   }
   return PH_OK;
 }
@@ -295,7 +295,7 @@ static void sign(char *bytes, size_t n) {
 
 ph_status ph_image_finish(ph_image *im, void **bytes, size_t *n, ph_err *err) {
   if (im->file < 0) {
-    return ph_err_set(err, PH_E_ARG, "the image is finished already");
+    return ph_err_set(err, PH_E_ARG, "the image is already finished");
   }
   ssize_t size =
       H5Fflush(im->file, H5F_SCOPE_LOCAL) < 0 ? -1 : H5Fget_file_image(im->file, NULL, 0); /* without user block */

@@ -1,4 +1,4 @@
-/* lock.c - one program at a time on a folder: flock on a file whose text is the pid of the holder. See file.h.
+/* lock.c - one program at a time on a directory: flock on a file whose text is the pid of the holder. See file.h.
  *
  * flock belongs to the open file description, so it goes away with its last holder, however that one ended, and a stale
  * file means nothing. It is never deleted: two programs could then hold locks on two files of one name. */

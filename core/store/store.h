@@ -9,7 +9,7 @@
  * HDF5 checks little of what it reads: a flipped byte of data goes unnoticed, and forged structures have crashed it before. So
  * an image starts with a 512-byte user block (a part of the HDF5 format that every HDF5 program skips) with one line of text,
  * the SHA-256 of all that follows, and a reader checks it before HDF5 sees a byte. Files of other programs have no such line;
- * for them links out of the file, external storage and plugins are refused, and a dataset can not claim more than its file
+ * for them links out of the file, external storage and plugins are refused, and a dataset cannot claim more than its file
  * could inflate to.
  *
  * Not for several threads at once.
@@ -45,7 +45,7 @@ ph_status ph_image_attr_i64(ph_image *im, const char *path, const char *name, in
 ph_status ph_image_attr_text(ph_image *im, const char *path, const char *name, const char *v,
                              ph_err *err) PH_MUST_CHECK;
 
-/* The finished bytes: *bytes owned by the caller (ph_mem_free). The image can not be extended afterwards. */
+/* The finished bytes: *bytes owned by the caller (ph_mem_free). The image cannot be extended afterwards. */
 ph_status ph_image_finish(ph_image *im, void **bytes, size_t *n, ph_err *err) PH_MUST_CHECK;
 
 /* Reads a whole file (or bytes given, borrowed for the call; `file` then only names them in messages) into memory and opens

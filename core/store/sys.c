@@ -84,21 +84,21 @@ int ph_sys_open_regular(const char *path, size_t *size, ph_err *err) {
     return fd;
   }
   (void)ph_err_set(err, PH_E_IO, "%s: cannot read: %s", path,
-                   S_ISDIR(st.st_mode) ? "it is a folder" : "it is not a regular file");
+                   S_ISDIR(st.st_mode) ? "it is a directory" : "it is not a regular file");
   close(fd);
   return -1;
 }
 
-ph_status ph_sys_sync_folder(const char *path, ph_err *err) {
+ph_status ph_sys_sync_dir(const char *path, ph_err *err) {
   ph_status status = PH_OK;
   char *copy = ph_mem_strdup(path); /* dirname writes into its argument */
   if (!copy) {
     return ph_err_set(err, PH_E_NOMEM, "%s: out of memory", path);
   }
-  const char *folder = dirname(copy);
-  int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const char *dir = dirname(copy);
+  int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0 || !ph_sys_fsync(fd)) {
-    status = ph_sys_fail(err, folder, "sync the folder", errno);
+    status = ph_sys_fail(err, dir, "sync the directory", errno);
   }
   if (fd >= 0) {
     close(fd);

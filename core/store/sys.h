@@ -1,4 +1,4 @@
-/* sys.h - what the files of this folder share: system errors as one line, and writes and fsyncs that a test can make fail. */
+/* sys.h - what the files of this directory share: system errors as one line, and writes and fsyncs that a test can make fail. */
 #ifndef PH_STORE_SYS_H
 #define PH_STORE_SYS_H
 
@@ -17,7 +17,7 @@ bool ph_sys_fsync(int fd);
 /* A descriptor of a regular file open for reading, -1 and `err` filled otherwise. *size: its length now. */
 int ph_sys_open_regular(const char *path, size_t *size, ph_err *err);
 
-/* fsync of the folder that holds `path`, so that a new name survives a power cut. */
-ph_status ph_sys_sync_folder(const char *path, ph_err *err) PH_MUST_CHECK;
+/* fsync of the directory that holds `path`, so that a new name survives a power cut. */
+ph_status ph_sys_sync_dir(const char *path, ph_err *err) PH_MUST_CHECK;
 
 #endif

@@ -99,7 +99,7 @@ static void write_says_why_not(void **state) {
   ph_ok(ph_file_write(in_dir("plain"), "x", 1, &err));
   ph_fails(PH_E_NOTFOUND, "No such file or directory", ph_file_write(in_dir("none/a"), "x", 1, &err), err);
   ph_fails(PH_E_IO, "Not a directory", ph_file_write(in_dir("plain/a"), "x", 1, &err), err);
-  ph_fails(PH_E_IO, "it is a folder", ph_file_write(dir, "x", 1, &err), err);
+  ph_fails(PH_E_IO, "it is a directory", ph_file_write(dir, "x", 1, &err), err);
   ph_fails(PH_E_IO, "it is not a regular file", ph_file_write("/dev/null", "x", 1, &err), err);
   ph_fails(PH_E_NOTFOUND, "/proc/a: cannot write", ph_file_write("/proc/a", "x", 1, &err), err);
 }
@@ -189,7 +189,7 @@ static void read_checks(void **state) {
   ph_mem_free(text);
   ph_fails(PH_E_NOTFOUND, "nothing: cannot open: No such file", ph_file_read(in_dir("nothing"), 0, &text, &n, &err),
            err);
-  ph_fails(PH_E_IO, "it is a folder", ph_file_read(dir, 0, &text, &n, &err), err);
+  ph_fails(PH_E_IO, "it is a directory", ph_file_read(dir, 0, &text, &n, &err), err);
   assert_int_equal(mkfifo(in_dir("pipe"), 0600), 0);
   ph_fails(PH_E_IO, "not a regular file", ph_file_read(in_dir("pipe"), 0, &text, &n, &err),
            err);                                                /* and does not wait */
@@ -403,7 +403,7 @@ static void sha256_known_answers(void **state) {
   ph_ok(ph_sha256_file(in_dir("a"), hex, &err));
   assert_string_equal(hex, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
   ph_fails(PH_E_NOTFOUND, "No such file", ph_sha256_file(in_dir("b"), hex, &err), err);
-  ph_fails(PH_E_IO, "it is a folder", ph_sha256_file(dir, hex, &err), err);
+  ph_fails(PH_E_IO, "it is a directory", ph_sha256_file(dir, hex, &err), err);
 }
 
 #define T(fn) cmocka_unit_test_setup_teardown(fn, dir_setup, dir_check)

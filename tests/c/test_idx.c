@@ -165,7 +165,7 @@ static void refuses(void **state) {
       {"empty.idx3-ubyte", PH_E_FORMAT, "byte 0: expected 4 bytes 00 00 type rank, found the end after 0"},
       {"empty.idx3-ubyte.gz", PH_E_FORMAT, "byte 0: expected a gzip stream (1F 8B), found an empty file"},
       {"nothing", PH_E_NOTFOUND, "nothing: cannot open"},
-      {"", PH_E_IO, "it is a folder"},
+      {"", PH_E_IO, "it is a directory"},
   };
   for (int i = 0; i < PH_COUNT(cases); i++) {
     ph_tensor *t = NULL;
@@ -249,8 +249,8 @@ static void pairs(void **state) {
   static const unsigned char three[11] = {0, 0, 8, 1, 0, 0, 0, 3, 9, 0, 5};
   snprintf(images, sizeof images, "%s", golden("idx_pair_images.idx3-ubyte"));
   snprintf(labels, sizeof labels, "%s", golden("idx_pair_labels.idx1-ubyte"));
-  ph_fails(PH_E_SHAPE, "byte 4: expected 3 labels as there are images in",
-           ph_idx_pair(images, labels, 10, &x, &y, &err), err);
+  ph_fails(PH_E_SHAPE, "byte 4: expected 3 labels, one per image in", ph_idx_pair(images, labels, 10, &x, &y, &err),
+           err);
   assert_non_null(strstr(err.text, "found 4"));
   assert_true(!x && !y);
   put(three, sizeof three);

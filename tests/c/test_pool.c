@@ -138,8 +138,8 @@ static void bad_thread_counts_are_refused(void **state) {
   (void)state;
   ph_pool *pool = NULL;
   ph_err err;
-  ph_fails(PH_E_ARG, "threads: 0", ph_pool_new(&pool, 0, &err), err);
-  ph_fails(PH_E_ARG, "threads: -3", ph_pool_new(&pool, -3, &err), err);
+  ph_fails(PH_E_ARG, "threads must be at least 1, got 0", ph_pool_new(&pool, 0, &err), err);
+  ph_fails(PH_E_ARG, "threads must be at least 1, got -3", ph_pool_new(&pool, -3, &err), err);
   ph_fails(PH_E_LIMIT, "at most", ph_pool_new(&pool, 1 << 30, &err), err);
   assert_null(pool);
 }

@@ -120,7 +120,7 @@ SPECS = {
     "require upwards": ("require '../spec'", "no name of a file beside the spec"),
     "require the program": ("require 'ph.native'", "ph/native.lua: cannot open"),
     "require itself": ("require 'spec'", "'spec' requires itself"),
-    "require a folder": ("require 'folder'", "it is a folder"),
+    "require a folder": ("require 'folder'", "it is a directory"),
     "require binary": ("require 'binary'", "spec.lua:1: require 'binary': .*compiled"),
     # models
     "no stage": (model("return {}"), "has no stage that computes anything"),
@@ -175,7 +175,7 @@ class Specs(Bad):
         self.assertEqual(done.returncode, 0, done.stderr)
         done = subprocess.run(["sh", "-c", f"mkdir gone; cd gone; rmdir ../gone; '{PHRUN}' '{path}' -q"], cwd=self.dir, capture_output=True, text=True)
         self.assertEqual(done.returncode, 1)
-        self.one_line(done.stderr, "cannot make the folder")
+        self.one_line(done.stderr, "cannot create the directory")
 
 
 WORDS = [
@@ -203,7 +203,7 @@ WORDS = [
     (["verify", "r", "--replay", "-1"], 2, "verify"),
     (["verdict", "r"], 11, "not registered"),
     (["verdict", "nowhere"], 2, "cannot open"),
-    (["lock", "r"], 2, "it is a folder"),
+    (["lock", "r"], 2, "it is a directory"),
     (["deviate", "r"], 2, "--reason"),
     (["report", "nowhere"], 2, "cannot open"),
     (["report", "tiny.lua"], 1, "nothing has been run"),
@@ -215,7 +215,7 @@ WORDS = [
     (["inspect", "nowhere.h5"], 2, "cannot open"),
     (["inspect", "tiny.lua"], 2, "--program"),
     (["check", "nowhere.h5"], 2, "cannot open"),
-    (["check", "r"], 2, "it is a folder"),
+    (["check", "r"], 2, "it is a directory"),
     (["bench", "e99"], 2, "no bench is called"),
     (["test", "nowhere"], 2, "no such file"),
 ]
@@ -320,12 +320,12 @@ class Directories(Bad):
         self.write("file", "")
         for out in ("file", "file/below", "a/b/" + "c" * 300, "/proc/x", "/dev/null"):
             with self.subTest(out):
-                self.run_in(out, 1, "cannot make the folder")
+                self.run_in(out, 1, "cannot create the directory")
         self.assertEqual(self.read("file"), "")
 
     def test_things_in_the_way(self):
         for name, make, pattern in (("runs", lambda p: open(p, "w").close(), "a file of that name"), (".lock", os.mkdir, "cannot lock"),
-                                    ("ledger.jsonl", os.mkdir, "it is a folder"), ("ledger.jsonl", os.mkfifo, "not a regular file")):
+                                    ("ledger.jsonl", os.mkdir, "it is a directory"), ("ledger.jsonl", os.mkfifo, "not a regular file")):
             with self.subTest(name):
                 out = self.path("way" + str(len(os.listdir(self.dir))))
                 os.mkdir(out)

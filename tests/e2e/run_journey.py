@@ -255,7 +255,7 @@ class Failing(harness.Case):
         self.write("tiny.lua", spec_text())
         self.write("file", "")
         done = self.phrun("tiny.lua", "--out", "file/r", want=1)
-        self.one_line(done.stderr, r"phrun: file: cannot make the folder: a file of that name is in the way")
+        self.one_line(done.stderr, r"phrun: file: cannot create the directory: a file of that name is in the way")
 
     def test_a_full_disk_loses_nothing(self):
         """A limit of file size stands for the full disk: the write of the run file fails, the ledger stays whole."""

@@ -73,7 +73,7 @@ describe("native.la", function()
     for _, f in ipairs { la.eigh, la.eig, la.svd, la.logdet, la.inverse, la.cholesky, la.qr } do
       fails("element %(1, 2%) is %-?nan", f, M { { 1, 0 / 0 }, { 0, 1 } })
       fails("element %(1, 1%) is inf", f, M { { 1 / 0, 0 }, { 0, 1 } })
-      fails("matrix is needed", f, M { 1, 2 })
+      fails("must be a matrix", f, M { 1, 2 })
     end
     fails("square", la.eigh, M { { 1, 2 } })
     fails("singular", la.inverse, M { { 1, 2 }, { 2, 4 } })

@@ -53,7 +53,7 @@ describe("native.spec_load", function()
   end)
 
   it("refuses compiled code", function()
-    local code = refused("compiled code, text is needed", string.dump(function() return 1 end))
+    local code = refused("must be Lua text, got compiled code", string.dump(function() return 1 end))
     assert.equal("PH_E_PARSE", code)
     refused("trial.lua", "\0\1\2")
   end)

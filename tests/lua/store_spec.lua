@@ -66,7 +66,7 @@ describe("run files", function()
       assert.is_truthy(message:find(words, 1, true), message)
       assert.is_nil((native.stat(path)))
     end
-    refused("PH_E_EXISTS", "'/a' is in the image already", { { path = "/a", value = "x" }, { path = "/a", value = "y" } })
+    refused("PH_E_EXISTS", "'/a' is already in the image", { { path = "/a", value = "x" }, { path = "/a", value = "y" } })
     refused("PH_E_NOTFOUND", "'/a' is not in the image", { { path = "/a", attr = "b", value = 1 } })
     refused("PH_E_ARG", "not an absolute path", { { path = "a", value = "x" } })
     refused("PH_E_LIMIT", "long text is a dataset", { { path = "/", attr = "b", value = ("x"):rep(70000) } })
@@ -147,7 +147,7 @@ describe("files", function()
   end)
 
   it("with NUL in their path raise", function()
-    assert.has_error(function() native.read_file "a\0b" end, "the path 'a' goes on behind a NUL byte")
+    assert.has_error(function() native.read_file "a\0b" end, "the path 'a' continues after a NUL byte")
   end)
 
   it("are locked by one at a time", function()

@@ -260,7 +260,7 @@ ph_status ph_program_build(ph_program *p, const ph_ir_segment *seg, const ph_low
     lower_forward(p, saved, o->probe);
   }
   if (!p->failed) {
-    /* Nobody needs the data's cotangent in a training step: of a first segment it is left out, and kept for those who ask. */
+    /* A training step never needs the data's cotangent: a first segment leaves it out of bwd, and only `entry` computes it. */
     ph_program_backward(p, &p->bwd, !(o->first && seg->kind == PH_SEG_ONCE), !o->first);
     if (o->first && seg->kind != PH_SEG_DEPTH) {
       ph_program_backward(p, &p->entry, true, true);
