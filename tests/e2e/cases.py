@@ -77,7 +77,7 @@ class MisspeltKeys(Case):
         self.refused(changed("step = 0.5", "step = 0.5, bugdet = 2"), "s.lua:5: damping: unknown key 'bugdet' (did you mean 'budget'?)")
         self.refused(changed("lr = 3e-3", "lr = 3e-3, protocol = { patiance = 5 }"),
                      "s.lua:15: adam: unknown key 'protocol' (keys: lr, batch, epochs, schedule, warmup, lr_min, patience, monitor, clip, weight_decay, checkpoint, "
-                     "beta1, beta2, eps)")
+                     "groups, beta1, beta2, eps)")
 
 
 class UndeclaredNames(Case):
