@@ -12,8 +12,10 @@ static int l_ir_close(lua_State *L) {
   return 0;
 }
 
-/* Parses argument 1 into a userdata on the stack; NULL with `err` filled on failure. */
-static ph_ir *parse(lua_State *L, ph_err *err) {
+typedef ph_status reader(ph_ir **out, const char *text, size_t n, ph_err *err);
+
+/* Reads argument 1 into a userdata on the stack; NULL with `err` filled on failure. */
+static ph_ir *parse(lua_State *L, reader *read, ph_err *err) {
   static const luaL_Reg none[] = {{NULL, NULL}};
   size_t n;
   const char *text = luaL_checklstring(L, 1, &n);
@@ -21,13 +23,13 @@ static ph_ir *parse(lua_State *L, ph_err *err) {
   *slot = NULL;
   ph_metatable(L, IR, none, NULL, l_ir_close);
   luaL_setmetatable(L, IR);
-  return ph_ir_parse(slot, text, n, err) ? NULL : *slot;
+  return read(slot, text, n, err) ? NULL : *slot;
 }
 
-static int l_ir_check(lua_State *L) {
+static int printed(lua_State *L, reader *read) {
   ph_err err;
   size_t n = 0;
-  const ph_ir *ir = parse(L, &err);
+  const ph_ir *ir = parse(L, read, &err);
   if (!ir) {
     return ph_soft(L, &err);
   }
@@ -43,8 +45,17 @@ static int l_ir_check(lua_State *L) {
   return 1;
 }
 
+static int l_ir_check(lua_State *L) { return printed(L, ph_ir_parse); }
+
+static int l_ir_canonical(lua_State *L) { return printed(L, ph_ir_read); }
+
 static void set_int(lua_State *L, const char *key, lua_Integer v) {
   lua_pushinteger(L, v);
+  lua_setfield(L, -2, key);
+}
+
+static void set_flag(lua_State *L, const char *key, bool v) {
+  lua_pushboolean(L, v);
   lua_setfield(L, -2, key);
 }
 
@@ -64,16 +75,11 @@ static void set_shape(lua_State *L, const char *key, ph_shape s) {
 }
 
 static void push_param(lua_State *L, const ph_ir_param *p) {
-  static const char *const inits[] = {[PH_INIT_ZEROS] = "zeros",
-                                      [PH_INIT_ONES] = "ones",
-                                      [PH_INIT_CONSTANT] = "constant",
-                                      [PH_INIT_NORMAL] = "normal",
-                                      [PH_INIT_UNIFORM] = "uniform"};
   lua_createtable(L, 0, 5);
   set_string(L, "name", p->name);
   set_int(L, "rows", p->rows);
   set_int(L, "cols", p->cols);
-  set_string(L, "init", inits[p->init]);
+  set_string(L, "init", ph_init_name(p->init));
   lua_pushnumber(L, p->scale);
   lua_setfield(L, -2, "scale");
 }
@@ -99,11 +105,13 @@ static void push_node(lua_State *L, const ph_ir_node *node) {
 }
 
 static void push_segment(lua_State *L, const ph_ir_segment *s) {
-  static const char *const kinds[] = {[PH_SEG_ONCE] = "once", [PH_SEG_DEPTH] = "depth", [PH_SEG_TIME] = "time"};
-  lua_createtable(L, 0, 10);
-  set_string(L, "kind", kinds[s->kind]);
+  lua_createtable(L, 0, 16);
+  set_string(L, "name", s->name);
   set_int(L, "repeat_", s->repeat);
-  set_int(L, "width", s->width);
+  set_flag(L, "once", s->once);
+  set_flag(L, "tied", s->tied);
+  set_flag(L, "driven", s->driven);
+  set_string(L, "from", s->from_zero ? "zero" : "input");
   lua_createtable(L, s->nparams, 0);
   for (int i = 0; i < s->nparams; i++) {
     push_param(L, &s->param[i]);
@@ -120,16 +128,17 @@ static void push_segment(lua_State *L, const ph_ir_segment *s) {
   if (s->read >= 0) {
     set_int(L, "read", s->read + 1);
   }
-  set_shape(L, "input", s->in);
+  set_shape(L, "enters", s->in);
+  if (s->driven) {
+    set_shape(L, "input", s->input);
+  }
   set_shape(L, "state", s->state);
   set_shape(L, "output", s->out);
 }
 
 static int l_ir_parse(lua_State *L) {
-  static const char *const losses[] = {
-      [PH_LOSS_NONE] = "none", [PH_LOSS_SOFTMAX_CE] = "softmax_cross_entropy", [PH_LOSS_MSE] = "mse"};
   ph_err err;
-  const ph_ir *ir = parse(L, &err);
+  const ph_ir *ir = parse(L, ph_ir_parse, &err);
   if (!ir) {
     return ph_soft(L, &err);
   }
@@ -137,7 +146,7 @@ static int l_ir_parse(lua_State *L) {
   set_string(L, "dtype", ph_dtype_name(ir->dtype));
   set_shape(L, "input", ir->input);
   set_shape(L, "output", ir->output);
-  set_string(L, "loss", losses[ir->loss]);
+  set_string(L, "loss", ir->loss->name);
   lua_createtable(L, ir->nsegments, 0);
   for (int i = 0; i < ir->nsegments; i++) {
     push_segment(L, &ir->segment[i]);
@@ -147,4 +156,16 @@ static int l_ir_parse(lua_State *L) {
   return 1;
 }
 
-const luaL_Reg ph_ir_functions[] = {{"ir_check", l_ir_check}, {"ir_parse", l_ir_parse}, {NULL, NULL}};
+static int l_ir_limits(lua_State *L) {
+  lua_createtable(L, 0, 3);
+  set_int(L, "repeat_", PH_IR_MAX_REPEAT);
+  set_int(L, "positions", PH_IR_MAX_POS);
+  set_int(L, "numbers", PH_IR_MAX_NUMBERS);
+  return 1;
+}
+
+const luaL_Reg ph_ir_functions[] = {{"ir_check", l_ir_check},
+                                    {"ir_canonical", l_ir_canonical},
+                                    {"ir_parse", l_ir_parse},
+                                    {"ir_limits", l_ir_limits},
+                                    {NULL, NULL}};

@@ -3,19 +3,43 @@
  * Grammar (one statement a line, single spaces, no comments, no trailing blanks, last line ends with a newline;
  * numbers in the shortest decimal form that reads back as the same double):
  *
- *   phrun-ir 1
+ *   phrun-ir 2
  *   dtype f32
- *   input POS FEAT                         positions and features of one sample
- *   segment once|depth|time REPEAT         once: REPEAT = 1. depth: own parameters per layer. time: one set, an input per step
+ *   input SHAPE                            of one sample. SHAPE: POS FEAT, positions on one axis, or H W FEAT, on two
+ *   segment NAME                           a stage: runs once and may change the shape
+ *   segment NAME repeat N [tied] [driven] [from zero SHAPE]
+ *                                          a stream: a state through N iterations, each of which keeps its shape
  *   param NAME ROWS COLS INIT [NUMBER]     INIT: zeros | ones | constant C | normal SIGMA | uniform HALFWIDTH
- *   node N OP [ATTR=NUMBER ...] [ARG ...]  N counts from 0 in the segment; ARG: pK (param K) or nK (earlier node K)
- *   result nK                              the next state (depth, time) or the output (once)
- *   read nK                                time only, optional: the output of each step; without it the output is the last state
+ *   table NAME C0 C1 ...                   a constant for each iteration
+ *   node N OP [ATTR=NUMBER|ATTR=@TABLE ...] [ARG ...]
+ *                                          N counts from 0 in the segment; ARG: pK (param K) or nK (earlier node K)
+ *   result nK                              the next state (stream) or what goes on (stage)
+ *   read nK                                stream, optional: what goes on of each iteration, in place of the last state
+ *   term WEIGHT nK                         adds WEIGHT times node K, one number a sample, to the loss at each iteration
+ *   observe NAME nK                        names node K, one number a sample, so that it can be measured at each iteration
  *   end
- *   loss softmax_cross_entropy|mse|none
+ *   loss NAME                              a row of loss.h
  *
- * Nodes `state` (the carried value) and `input` (time: this step's input) take no arguments; time also has
- * `width D` after its segment line, the width of the state, which starts at zero.
+ * The properties of a stream are independent, every combination is legal:
+ *
+ *   tied         one set of parameters for all iterations; without it each has its own
+ *   driven       iteration t also takes an input, place t of what enters: its t-th position, or of two axes its t-th line
+ *   from zero    the state starts at zero and has SHAPE; without it the state starts as what enters or, driven, as place 0
+ *                of what enters, and the inputs are the places after it: N + 1 places enter
+ *
+ * Nodes `state` (the carried value) and `input` (driven: this iteration's input) take no arguments. In a tied stream a
+ * table may scale states only: a parameter value is the same at every iteration.
+ *
+ * Parameter A of segment s1 is called s1.A. Segments of one name share the parameters that both declare, with the same
+ * shape and initial value; they must have the same number of parameter sets (N when own, else 1).
+ *
+ * Version 1 can say less and is written whenever it can say a model, so that a model has one text: positions on one axis,
+ * segments named s1, s2 ... in order, no tables, terms and observations, and three kinds of segment,
+ *
+ *   segment once 1                         = segment sK
+ *   segment depth N                        = segment sK repeat N
+ *   segment time N, then width D           = segment sK repeat N tied driven from zero 1 D; the only one that may have `read`
+ *
  * print(parse(s)) == s for every s that parses.
  */
 #ifndef PH_IR_IR_H
@@ -24,13 +48,34 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ir/loss.h"
 #include "ir/op.h"
 
-enum { PH_IR_ARGS = 4, PH_IR_NAME = 32, PH_IR_MAX_NODES = 4096, PH_IR_MAX_PARAMS = 1024, PH_IR_MAX_SEGMENTS = 256 };
+enum {
+  PH_IR_ARGS = 4,
+  PH_IR_NAME = 32,
+  PH_IR_MAX_REPEAT = 1 << 20,
+  PH_IR_MAX_POS = 1 << 20,
+  PH_IR_MAX_NUMBERS = 1 << 26, /* of one parameter matrix */
+  PH_IR_MAX_NODES = 4096,
+  PH_IR_MAX_PARAMS = 1024,
+  PH_IR_MAX_TABLES = 1024,
+  PH_IR_MAX_MARKS = 256, /* terms of a segment, and observations */
+  PH_IR_MAX_SEGMENTS = 256
+};
 
-typedef enum ph_seg_kind { PH_SEG_ONCE, PH_SEG_DEPTH, PH_SEG_TIME } ph_seg_kind;
-typedef enum ph_init { PH_INIT_ZEROS, PH_INIT_ONES, PH_INIT_CONSTANT, PH_INIT_NORMAL, PH_INIT_UNIFORM } ph_init;
-typedef enum ph_loss { PH_LOSS_NONE, PH_LOSS_SOFTMAX_CE, PH_LOSS_MSE } ph_loss;
+typedef enum ph_init {
+  PH_INIT_ZEROS,
+  PH_INIT_ONES,
+  PH_INIT_CONSTANT,
+  PH_INIT_NORMAL,
+  PH_INIT_UNIFORM,
+  PH_INIT_COUNT
+} ph_init;
+
+const char *ph_init_name(ph_init init);
+/* Does a number follow the name? */
+bool ph_init_scaled(ph_init init);
 
 typedef struct ph_ir_param {
   char name[PH_IR_NAME];
@@ -38,6 +83,12 @@ typedef struct ph_ir_param {
   ph_init init;
   double scale;
 } ph_ir_param;
+
+typedef struct ph_ir_table {
+  char name[PH_IR_NAME];
+  int64_t n;
+  double *value;
+} ph_ir_table;
 
 /* A reference: parameter (index >= 0, is_param) or node. */
 typedef struct ph_ir_ref {
@@ -49,19 +100,35 @@ typedef struct ph_ir_node {
   const ph_op *op;
   int nargs;
   ph_ir_ref arg[PH_IR_ARGS];
-  double attr[PH_OP_ATTRS];
-  ph_shape shape; /* filled by the shape rule */
+  double attr[PH_OP_ATTRS]; /* where a table gives it: of iteration 0 */
+  int table[PH_OP_ATTRS];   /* number of the table that gives it, -1 for a plain number */
+  ph_shape shape;           /* filled by the shape rule */
 } ph_ir_node;
 
+typedef struct ph_ir_term {
+  double weight;
+  int node;
+} ph_ir_term;
+
+typedef struct ph_ir_observe {
+  char name[PH_IR_NAME];
+  int node;
+} ph_ir_observe;
+
 typedef struct ph_ir_segment {
-  ph_seg_kind kind;
+  char name[PH_IR_NAME];
+  bool once; /* a stage; then repeat = 1 and tied, driven, from_zero are false */
   int64_t repeat;
-  int width; /* time: width of the state */
-  int nparams, nnodes;
+  bool tied, driven, from_zero;
+  int nparams, ntables, nnodes, nterms, nobserves;
   ph_ir_param *param;
+  ph_ir_table *table;
   ph_ir_node *node;
-  int result, read;        /* read = -1 when absent */
-  ph_shape in, state, out; /* of one sample: what enters, what is carried, what leaves */
+  ph_ir_term *term;
+  ph_ir_observe *observe;
+  int result, read; /* read = -1 when absent */
+  ph_shape in, input, state,
+      out; /* of one sample: what enters, of it an iteration's input, what is carried, what leaves */
 } ph_ir_segment;
 
 typedef struct ph_ir {
@@ -69,13 +136,29 @@ typedef struct ph_ir {
   ph_shape input, output;
   int nsegments;
   ph_ir_segment *segment;
-  ph_loss loss;
+  const ph_loss *loss;
 } ph_ir;
 
 /* Errors: PH_E_PARSE and PH_E_SHAPE with "line N: ..." ; PH_E_LIMIT; PH_E_NOMEM. Any bytes are safe to give. */
 ph_status ph_ir_parse(ph_ir **out, const char *text, size_t n, ph_err *err) PH_MUST_CHECK;
+/* The same for text that need not be canonical: of either version, numbers and blanks in any form. */
+ph_status ph_ir_read(ph_ir **out, const char *text, size_t n, ph_err *err) PH_MUST_CHECK;
 void ph_ir_free(ph_ir *ir);
 /* *text owned by the caller (ph_mem_free). */
 ph_status ph_ir_print(const ph_ir *ir, char **text, size_t *n, ph_err *err) PH_MUST_CHECK;
+
+/* Of positions on one axis one position, of two axes one line: what a driven stream takes at an iteration. */
+static inline ph_shape ph_shape_place(ph_shape s) { return ph_shape_sample(s.wide, 1, s.cols); }
+static inline int64_t ph_shape_places(ph_shape s) { return s.pos / s.wide; }
+
+/* Attributes at iteration t: attr[a] from table[a] where that is >= 0. */
+static inline void ph_ir_attrs(const ph_ir_segment *s, double *attr, const int *table, int64_t t) {
+  for (int a = 0; a < PH_OP_ATTRS; a++) {
+    attr[a] = table[a] >= 0 ? s->table[table[a]].value[t] : attr[a];
+  }
+}
+
+/* Sets of parameters that a segment has. */
+static inline int64_t ph_ir_sets(const ph_ir_segment *s) { return s->tied ? 1 : s->repeat; }
 
 #endif

@@ -1,302 +1,143 @@
-/* parse.c - canonical text to a model. Any bytes are safe to give: every line is cut into at most 16 words, every number is
- * range-checked, and the result is printed back and compared, so that only canonical text is accepted. */
-#include <ctype.h>
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
+/* parse.c - text to a model: its head, the heads of its segments, its loss. What is read is printed back and compared, so that
+ * only canonical text is accepted. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "ir/ir_internal.h"
 
-enum { WORDS = 16, LINE = 512 };
-
 typedef struct parser {
-  const char *text;
-  size_t n, at;
-  int line;
-  char buf[LINE];
-  char *word[WORDS];
-  int words;
+  ph_ir_lines l;
   ph_ir *ir;
-  ph_err *err;
+  int version;
 } parser;
 
-static ph_status bad(parser *p, const char *what) {
-  return ph_err_set(p->err, PH_E_PARSE, "line %d: %s%s%s%s", p->line, what, p->words ? ", got '" : "",
-                    p->words ? p->word[0] : "", p->words ? "'" : "");
+static ph_status parse_head(parser *p) {
+  ph_ir_lines *l = &p->l;
+  int64_t version = 0;
+  ph_status st = ph_ir_next(l);
+  if (st || l->words != 2 || !ph_ir_is(l, "phrun-ir") || !ph_ir_integer(l->word[1], 1, 2, &version)) {
+    return st ? st : ph_ir_bad(l, "expected 'phrun-ir 1' or 'phrun-ir 2'");
+  }
+  p->version = (int)version;
+  st = ph_ir_next(l);
+  if (st || l->words != 2 || !ph_ir_is(l, "dtype") || !ph_dtype_find(l->word[1], &p->ir->dtype) ||
+      p->ir->dtype > PH_F64) {
+    return st ? st : ph_ir_bad(l, "expected 'dtype f32' or 'dtype f64'");
+  }
+  st = ph_ir_next(l);
+  if (st || !ph_ir_is(l, "input") || !ph_ir_shape(l, 1, &p->ir->input)) {
+    return st ? st : ph_ir_bad(l, "expected 'input POSITIONS FEATURES' or 'input HEIGHT WIDTH FEATURES'");
+  }
+  return PH_OK;
 }
 
-/* Cuts the next line into words; words = 0 at the end of the text. */
-static ph_status next(parser *p) {
-  p->words = 0;
-  p->line++;
-  if (p->at == p->n) {
+/* ---- heads of segments ---- */
+
+/* A stream over time of version 1: its head's second line. */
+static ph_status parse_width(parser *p, ph_ir_segment *s) {
+  int64_t width = 0;
+  ph_status st = ph_ir_next(&p->l);
+  if (st || p->l.words != 2 || !ph_ir_is(&p->l, "width") || !ph_ir_integer(p->l.word[1], 1, 1 << 20, &width)) {
+    return st ? st : ph_ir_bad(&p->l, "expected 'width D'");
+  }
+  s->state = ph_shape_sample(1, 1, width);
+  return PH_OK;
+}
+
+static ph_status parse_kind(parser *p, ph_ir_segment *s) {
+  const ph_ir_lines *l = &p->l;
+  bool once = l->words == 3 && strcmp(l->word[1], "once") == 0;
+  bool time = l->words == 3 && strcmp(l->word[1], "time") == 0;
+  bool depth = l->words == 3 && strcmp(l->word[1], "depth") == 0;
+  if (!(once || time || depth) || !ph_ir_integer(l->word[2], 1, once ? 1 : PH_IR_MAX_REPEAT, &s->repeat)) {
+    return ph_ir_bad(l, "expected 'segment once 1', 'segment depth N' or 'segment time N'");
+  }
+  snprintf(s->name, sizeof s->name, "s%d", p->ir->nsegments);
+  s->once = once;
+  s->tied = s->driven = s->from_zero = time;
+  return time ? parse_width(p, s) : PH_OK;
+}
+
+/* The words after `repeat N`. */
+static bool parse_properties(const ph_ir_lines *l, ph_ir_segment *s) {
+  int at = 4;
+  s->tied = at < l->words && strcmp(l->word[at], "tied") == 0;
+  at += s->tied;
+  s->driven = at < l->words && strcmp(l->word[at], "driven") == 0;
+  at += s->driven;
+  if (at == l->words) {
+    return true;
+  }
+  s->from_zero = at + 2 < l->words && strcmp(l->word[at], "from") == 0 && strcmp(l->word[at + 1], "zero") == 0;
+  return s->from_zero && ph_ir_shape(l, at + 2, &s->state);
+}
+
+static ph_status parse_stream(parser *p, ph_ir_segment *s) {
+  const ph_ir_lines *l = &p->l;
+  if (l->words < 2 || !ph_ir_name(l->word[1], s->name)) {
+    return ph_ir_bad(l, "expected 'segment NAME'");
+  }
+  s->once = l->words == 2;
+  s->repeat = 1;
+  if (s->once || (l->words >= 4 && strcmp(l->word[2], "repeat") == 0 &&
+                  ph_ir_integer(l->word[3], 1, PH_IR_MAX_REPEAT, &s->repeat) && parse_properties(l, s))) {
     return PH_OK;
   }
-  const char *start = p->text + p->at;
-  const char *end = memchr(start, '\n', p->n - p->at);
-  if (!end || end - start >= LINE || memchr(start, 0, (size_t)(end - start))) {
-    return bad(p, "a line must end with a newline, be shorter than 512 bytes and hold no NUL");
-  }
-  memcpy(p->buf, start, (size_t)(end - start));
-  p->buf[end - start] = 0;
-  p->at += (size_t)(end - start) + 1;
-  char *save = NULL;
-  for (char *w = strtok_r(p->buf, " ", &save); w; w = strtok_r(NULL, " ", &save)) {
-    if (p->words == WORDS) {
-      return bad(p, "too many words");
-    }
-    p->word[p->words++] = w;
-  }
-  return p->words ? PH_OK : bad(p, "an empty line is not allowed");
+  return ph_ir_bad(l, "expected 'segment NAME repeat N [tied] [driven] [from zero SHAPE]'");
 }
 
-static bool is(const parser *p, const char *word) { return p->words > 0 && strcmp(p->word[0], word) == 0; }
-
-static bool integer(const char *w, int64_t lo, int64_t hi, int64_t *out) {
-  char *end = NULL;
-  errno = 0;
-  long long v = strtoll(w, &end, 10);
-  if (errno || end == w || *end || v < lo || v > hi) {
-    return false;
+/* Segments of one name share parameters: they need one number of sets. */
+static ph_status check_namesake(parser *p, const ph_ir_segment *s) {
+  const ph_ir_segment *t = ph_ir_namesake(p->ir, s);
+  if (!t || ph_ir_sets(t) == ph_ir_sets(s)) {
+    return PH_OK;
   }
-  *out = v;
-  return true;
-}
-
-static bool number(const char *w, double *out) {
-  char *end = NULL;
-  double v = strtod(w, &end);
-  if (end == w || *end || !isfinite(v)) {
-    return false;
-  }
-  *out = v;
-  return true;
-}
-
-static ph_status parse_head(parser *p) {
-  ph_status st = next(p);
-  if (st || p->words != 2 || !is(p, "phrun-ir") || strcmp(p->word[1], "1") != 0) {
-    return st ? st : bad(p, "expected 'phrun-ir 1'");
-  }
-  st = next(p);
-  if (st || p->words != 2 || !is(p, "dtype") || !ph_dtype_find(p->word[1], &p->ir->dtype) || p->ir->dtype > PH_F64) {
-    return st ? st : bad(p, "expected 'dtype f32' or 'dtype f64'");
-  }
-  st = next(p);
-  ph_shape *in = &p->ir->input;
-  in->rows = in->wide = 1;
-  if (st || p->words != 3 || !is(p, "input") || !integer(p->word[1], 1, 1 << 20, &in->pos) ||
-      !integer(p->word[2], 1, 1 << 24, &in->cols)) {
-    return st ? st : bad(p, "expected 'input POSITIONS FEATURES'");
-  }
-  return PH_OK;
-}
-
-static bool name_ok(const char *w) {
-  if (strlen(w) >= PH_IR_NAME || !(isalpha((unsigned char)w[0]) || w[0] == '_')) {
-    return false;
-  }
-  for (; *w; w++) {
-    if (!isalnum((unsigned char)*w) && *w != '_') {
-      return false;
-    }
-  }
-  return true;
-}
-
-static ph_status parse_param(parser *p, ph_ir_segment *s) {
-  static const char *const init[] = {"zeros", "ones", "constant", "normal", "uniform"};
-  int64_t rows = 0;
-  int64_t cols = 0;
-  if (p->words < 5 || !name_ok(p->word[1]) || !integer(p->word[2], 1, 1 << 20, &rows) ||
-      !integer(p->word[3], 1, 1 << 20, &cols) || rows * cols > 1 << 26) {
-    return bad(p, "expected 'param NAME ROWS COLS INIT [NUMBER]'");
-  }
-  ph_ir_param *q = &s->param[s->nparams];
-  for (int i = 0; i < s->nparams; i++) {
-    if (strcmp(s->param[i].name, p->word[1]) == 0) {
-      return bad(p, "a parameter name must be used once in a segment");
-    }
-  }
-  strcpy(q->name, p->word[1]);
-  q->rows = (int)rows;
-  q->cols = (int)cols;
-  for (int i = 0; i < 5; i++) {
-    bool scaled = i >= PH_INIT_CONSTANT;
-    if (strcmp(init[i], p->word[4]) == 0 && p->words == 5 + scaled && (!scaled || number(p->word[5], &q->scale))) {
-      q->init = (ph_init)i;
-      s->nparams++;
-      return PH_OK;
-    }
-  }
-  return bad(p, "unknown initial value");
-}
-
-static bool parse_ref(const ph_ir_segment *s, const char *w, ph_ir_ref *out) {
-  int64_t i = 0;
-  if ((w[0] != 'p' && w[0] != 'n') || !integer(w + 1, 0, w[0] == 'p' ? s->nparams - 1 : s->nnodes - 1, &i)) {
-    return false;
-  }
-  *out = (ph_ir_ref){(int)i, w[0] == 'p'};
-  return true;
-}
-
-static ph_status parse_attrs(parser *p, ph_ir_node *n, int *at) {
-  for (int a = 0; a < PH_OP_ATTRS && n->op->attr[a].name; a++) {
-    size_t len = strlen(n->op->attr[a].name);
-    if (*at >= p->words || strncmp(p->word[*at], n->op->attr[a].name, len) != 0 || p->word[*at][len] != '=' ||
-        !number(p->word[*at] + len + 1, &n->attr[a])) {
-      return ph_err_set(p->err, PH_E_PARSE, "line %d: %s: expected the attribute %s=NUMBER", p->line, n->op->name,
-                        n->op->attr[a].name);
-    }
-    (*at)++;
-  }
-  return PH_OK;
-}
-
-static ph_status parse_node(parser *p, ph_ir_segment *s) {
-  int64_t index = 0;
-  if (p->words < 3 || !integer(p->word[1], s->nnodes, s->nnodes, &index)) {
-    return bad(p, "expected 'node N OP ...' with N counting up");
-  }
-  ph_ir_node *n = &s->node[s->nnodes];
-  n->op = ph_op_find(p->word[2]);
-  if (!n->op) {
-    return ph_err_set(p->err, PH_E_PARSE, "line %d: unknown op '%s'", p->line, p->word[2]);
-  }
-  int at = 3;
-  ph_status st = parse_attrs(p, n, &at);
-  if (st) {
-    return st;
-  }
-  n->nargs = ph_op_nargs(n->op);
-  if (p->words - at != n->nargs) {
-    return ph_err_set(p->err, PH_E_PARSE, "line %d: %s: takes %d arguments, got %d", p->line, n->op->name, n->nargs,
-                      p->words - at);
-  }
-  for (int a = 0; a < n->nargs; a++) {
-    if (!parse_ref(s, p->word[at + a], &n->arg[a])) {
-      return ph_err_set(p->err, PH_E_PARSE, "line %d: %s: '%s' is not an earlier node or parameter", p->line,
-                        n->op->name, p->word[at + a]);
-    }
-  }
-  st = ph_ir_node_shape(s, n, p->err);
-  if (st) {
-    return ph_err_prefix(p->err, st, "line %d", p->line);
-  }
-  s->nnodes++;
-  return PH_OK;
-}
-
-static ph_status grow(void **array, int used, int limit, size_t size, parser *p) {
-  if (used == limit) {
-    return ph_err_set(p->err, PH_E_LIMIT, "line %d: more than %d of one kind in a model", p->line, limit);
-  }
-  if ((used & (used - 1)) == 0) { /* room is a power of two: grow when full */
-    void *grown = ph_mem_grow(*array, (size_t)used * size, used ? 2 * (size_t)used : 1, size);
-    if (!grown) {
-      return ph_err_set(p->err, PH_E_NOMEM, "out of memory while reading a model");
-    }
-    *array = grown;
-  }
-  return PH_OK;
-}
-
-static ph_status parse_tail(parser *p, ph_ir_segment *s) {
-  ph_ir_ref r = {0};
-  if (p->words != 2 || !is(p, "result") || !parse_ref(s, p->word[1], &r) || r.is_param) {
-    return bad(p, "expected 'param', 'node' or 'result nK'");
-  }
-  s->result = r.index;
-  ph_status st = next(p);
-  if (!st && is(p, "read")) {
-    if (s->kind != PH_SEG_TIME || p->words != 2 || !parse_ref(s, p->word[1], &r) || r.is_param) {
-      return bad(p, "expected 'read nK' in a stream over time");
-    }
-    s->read = r.index;
-    st = next(p);
-  }
-  if (st || !is(p, "end") || p->words != 1) {
-    return st ? st : bad(p, "expected 'end'");
-  }
-  st = ph_ir_segment_close(s, p->err);
-  return st ? ph_err_prefix(p->err, st, "line %d", p->line) : PH_OK;
-}
-
-static ph_status parse_body(parser *p, ph_ir_segment *s) {
-  for (;;) {
-    ph_status st = next(p);
-    if (st) {
-      return st;
-    }
-    if (is(p, "param") && s->nnodes == 0) {
-      st = grow((void **)&s->param, s->nparams, PH_IR_MAX_PARAMS, sizeof *s->param, p);
-      st = st ? st : parse_param(p, s);
-    } else if (is(p, "node")) {
-      st = grow((void **)&s->node, s->nnodes, PH_IR_MAX_NODES, sizeof *s->node, p);
-      st = st ? st : parse_node(p, s);
-    } else {
-      return s->nnodes ? parse_tail(p, s) : bad(p, "expected 'param' or 'node'");
-    }
-    if (st) {
-      return st;
-    }
-  }
+  return ph_err_set(
+      p->l.err, PH_E_SHAPE,
+      "line %d: segments of one name share their parameters, but one '%s' has %lld sets of them and another %lld",
+      p->l.line, s->name, (long long)ph_ir_sets(t), (long long)ph_ir_sets(s));
 }
 
 static ph_status parse_segment(parser *p, ph_shape in) {
-  static const char *const kind[] = {"once", "depth", "time"};
   ph_ir *ir = p->ir;
-  ph_status st = grow((void **)&ir->segment, ir->nsegments, PH_IR_MAX_SEGMENTS, sizeof *ir->segment, p);
+  ph_status st =
+      ph_ir_room(&p->l, "segments", (void **)&ir->segment, ir->nsegments, PH_IR_MAX_SEGMENTS, sizeof *ir->segment);
   if (st) {
     return st;
   }
   ph_ir_segment *s = &ir->segment[ir->nsegments++];
   memset(s, 0, sizeof *s);
   s->read = -1;
-  int k = 0;
-  while (k < 3 && (p->words != 3 || strcmp(kind[k], p->word[1]) != 0)) {
-    k++;
+  st = p->version == 1 ? parse_kind(p, s) : parse_stream(p, s);
+  st = st ? st : check_namesake(p, s);
+  if (st) {
+    return st;
   }
-  if (k == 3 || !integer(p->word[2], 1, k == PH_SEG_ONCE ? 1 : 1 << 20, &s->repeat)) {
-    return bad(p, "expected 'segment once 1', 'segment depth N' or 'segment time N'");
-  }
-  s->kind = (ph_seg_kind)k;
-  if (s->kind == PH_SEG_TIME) {
-    int64_t width = 0;
-    st = next(p);
-    if (st || p->words != 2 || !is(p, "width") || !integer(p->word[1], 1, 1 << 20, &width)) {
-      return st ? st : bad(p, "expected 'width D'");
-    }
-    s->width = (int)width;
-  }
-  st = ph_ir_segment_open(s, in, p->err);
-  return st ? ph_err_prefix(p->err, st, "line %d", p->line) : parse_body(p, s);
+  st = ph_ir_segment_open(s, in, p->l.err);
+  return st ? ph_err_prefix(p->l.err, st, "line %d", p->l.line) : ph_ir_segment_body(&p->l, ir, s, p->version);
 }
 
+/* ---- the whole ---- */
+
 static ph_status parse_loss(parser *p) {
-  static const char *const loss[] = {"none", "softmax_cross_entropy", "mse"};
-  for (int i = 0; i < 3; i++) {
-    if (p->words == 2 && strcmp(loss[i], p->word[1]) == 0) {
-      p->ir->loss = (ph_loss)i;
-      ph_status st = next(p);
-      return st || p->words == 0 ? st : bad(p, "nothing may follow the loss");
-    }
+  p->ir->loss = p->l.words == 2 ? ph_loss_find(p->l.word[1]) : NULL;
+  if (!p->ir->loss) {
+    return ph_ir_bad(&p->l, "unknown loss");
   }
-  return bad(p, "unknown loss");
+  ph_status st = ph_ir_next(&p->l);
+  return st || p->l.words == 0 ? st : ph_ir_bad(&p->l, "nothing may follow the loss");
 }
 
 static ph_status parse_all(parser *p) {
   ph_status st = parse_head(p);
   ph_shape shape = p->ir->input;
   while (!st) {
-    st = next(p);
+    st = ph_ir_next(&p->l);
     if (st) {
       return st;
     }
-    if (!is(p, "segment")) {
+    if (!ph_ir_is(&p->l, "segment")) {
       break;
     }
     st = parse_segment(p, shape);
@@ -306,40 +147,55 @@ static ph_status parse_all(parser *p) {
   if (st) {
     return st;
   }
-  return is(p, "loss") && p->ir->nsegments ? parse_loss(p) : bad(p, "expected 'segment' or 'loss'");
+  return ph_ir_is(&p->l, "loss") && p->ir->nsegments ? parse_loss(p) : ph_ir_bad(&p->l, "expected 'segment' or 'loss'");
 }
 
 /* Only text that prints back to itself is canonical. */
-static ph_status check_canonical(parser *p) {
+static ph_status check_canonical(const parser *p) {
   char *text = NULL;
   size_t n = 0;
-  ph_status st = ph_ir_print(p->ir, &text, &n, p->err);
+  ph_status st = ph_ir_print(p->ir, &text, &n, p->l.err);
   if (st) {
     return st;
   }
   size_t i = 0;
   int line = 1;
-  while (i < n && i < p->n && text[i] == p->text[i]) {
+  while (i < n && i < p->l.n && text[i] == p->l.text[i]) {
     line += text[i++] == '\n';
   }
-  bool equal = i == n && i == p->n;
+  bool equal = i == n && i == p->l.n;
   ph_mem_free(text);
-  return equal ? PH_OK
-               : ph_err_set(p->err, PH_E_PARSE, "line %d: not in canonical form (spaces, numbers or order)", line);
+  if (equal) {
+    return PH_OK;
+  }
+  if (line == 1) {
+    return ph_err_set(p->l.err, PH_E_PARSE,
+                      p->version == 1 ? "line 1: version 1 cannot say this model; it needs version 2"
+                                      : "line 1: version 1 can say this model, so version 1 says it");
+  }
+  return ph_err_set(p->l.err, PH_E_PARSE, "line %d: not in canonical form (spaces, numbers or order)", line);
 }
 
-ph_status ph_ir_parse(ph_ir **out, const char *text, size_t n, ph_err *err) {
-  parser p = {.text = text, .n = n, .err = err};
+static ph_status read_model(ph_ir **out, const char *text, size_t n, bool canonical, ph_err *err) {
+  parser p = {.l = {.text = text, .n = n, .err = err}};
   p.ir = ph_mem_new(1, sizeof *p.ir);
   if (!p.ir) {
     return ph_err_set(err, PH_E_NOMEM, "out of memory while reading a model");
   }
   ph_status st = parse_all(&p);
-  st = st ? st : check_canonical(&p);
+  st = st || !canonical ? st : check_canonical(&p);
   if (st) {
     ph_ir_free(p.ir);
     return st;
   }
   *out = p.ir;
   return PH_OK;
+}
+
+ph_status ph_ir_parse(ph_ir **out, const char *text, size_t n, ph_err *err) {
+  return read_model(out, text, n, true, err);
+}
+
+ph_status ph_ir_read(ph_ir **out, const char *text, size_t n, ph_err *err) {
+  return read_model(out, text, n, false, err);
 }

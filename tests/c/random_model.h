@@ -102,28 +102,76 @@ static inline void rm_block(rm *m, bool input) {
   }
 }
 
-/* A once segment (left out of every third model, so that streams also meet the data), a stream over depth or time, and a once
- * segment that reads it out. */
-static inline void rm_model(rm *m, uint64_t seed, bool time, bool read) {
-  *m = (rm){.rng = ph_rng_of(seed, "model")};
-  rm_put(m, "phrun-ir 1\ndtype f64\ninput %d %d\n", time ? 4 : 1, RM_WIDTH);
-  if (seed % 3) {
-    rm_put(m, "segment once 1\n");
-    rm_block(m, false);
-    rm_put(m, "result n%d\nend\n", rm_state(m));
+/* The properties of a stream. */
+typedef struct rm_stream {
+  bool tied, driven, from_zero, read;
+} rm_stream;
+
+/* Every combination has a number, 0 to 15. */
+enum { RM_STREAMS = 16 };
+static inline rm_stream rm_stream_at(int i) {
+  return (rm_stream){(i & 1) != 0, (i & 2) != 0, (i & 4) != 0, (i & 8) != 0};
+}
+
+static inline void rm_head(rm *m, const rm_stream *k, int repeat, int lines) {
+  int places = k->driven ? repeat + !k->from_zero : 1;
+  rm_put(m, "phrun-ir 2\ndtype f64\ninput %d", k->driven ? places : lines);
+  if (k->driven && lines > 1) {
+    rm_put(m, " %d", lines);
   }
-  rm_put(m, "segment %s 4\n", time ? "time" : "depth");
-  if (time) {
-    rm_put(m, "width %d\n", RM_WIDTH);
+  rm_put(m, " %d\n", RM_WIDTH);
+}
+
+static inline void rm_stage(rm *m, int number) {
+  rm_put(m, "segment s%d\n", number);
+  rm_block(m, false);
+  rm_put(m, "result n%d\nend\n", rm_state(m));
+}
+
+static inline void rm_stream_segment(rm *m, const rm_stream *k, int repeat, int lines, int number) {
+  rm_put(m, "segment s%d repeat %d%s%s", number, repeat, k->tied ? " tied" : "", k->driven ? " driven" : "");
+  if (k->from_zero) {
+    rm_put(m, " from zero %d %d", lines, RM_WIDTH);
   }
-  rm_block(m, time);
+  rm_put(m, "\n");
+  rm_block(m, k->driven);
   rm_put(m, "result n%d\n", rm_state(m));
-  if (read) {
+  if (k->read) {
     rm_put(m, "read n%d\n", rm_state(m));
   }
-  rm_put(m, "end\nsegment once 1\n");
-  rm_block(m, false);
-  rm_put(m, "result n%d\nend\nloss mse\n", rm_state(m));
+  rm_put(m, "end\n");
+}
+
+/* The text as it is printed: of version 1 where that can say it. */
+static inline void rm_canonical(rm *m) {
+  ph_ir *ir = NULL;
+  ph_err err;
+  char *text = NULL;
+  if (ph_ir_read(&ir, m->text, m->n, &err)) {
+    fail_msg("%s\n%s", err.text, m->text);
+  }
+  ph_ok(ph_ir_print(ir, &text, &m->n, &err));
+  assert_true(m->n < RM_TEXT);
+  memcpy(m->text, text, m->n + 1);
+  ph_mem_free(text);
+  ph_ir_free(ir);
+}
+
+/* A stage (left out of every third model, so that streams also meet the data), a stream of one or two positions a place, and a
+ * stage that reads it out. */
+static inline void rm_model(rm *m, uint64_t seed, const rm_stream *k) {
+  *m = (rm){.rng = ph_rng_of(seed, "model")};
+  int repeat = 3 + (int)rm_pick(m, 3);
+  int lines = 1 + (rm_pick(m, 3) == 0);
+  int number = 1;
+  rm_head(m, k, repeat, lines);
+  if (seed % 3) {
+    rm_stage(m, number++);
+  }
+  rm_stream_segment(m, k, repeat, lines, number);
+  rm_stage(m, number + 1);
+  rm_put(m, "loss mse\n");
+  rm_canonical(m);
 }
 
 #endif

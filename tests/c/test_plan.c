@@ -1,335 +1,7 @@
-/* test_plan.c - compiled plans: equal to node-by-node evaluation, gradients by central differences, the same bits for any
- * number of threads and any tape, no allocation while running, and outcomes that are not finite. */
+/* test_plan.c - compiled plans: the same bits for any number of threads and any tape, no allocation while running, outcomes that
+ * are not finite, rates and probes. What plans compute is in test_streams.c. */
 #include "base/pool.h"
-#include "base/tensor.h"
-#include "engine/run/plan.h"
-#include "ph_test.h"
-#include "random_model.h"
-
-enum { N = 7 };
-
-static ph_plan *plan_of(const char *text, const ph_plan_options *o) {
-  ph_plan *p = NULL;
-  ph_err err;
-  if (ph_plan_new(&p, text, strlen(text), o, &err)) {
-    fail_msg("%s\n%s", err.text, text);
-  }
-  return p;
-}
-
-typedef struct set { /* data of a model */
-  ph_tensor *x, *t;
-  ph_data data;
-  int32_t idx[64];
-} set;
-
-static void set_make(set *s, int64_t n, int64_t in, int64_t out, ph_dtype dtype) {
-  ph_err err;
-  ph_ok(ph_tensor_new(&s->x, dtype, 2, (int64_t[]){n, in}, &err));
-  ph_ok(ph_tensor_new(&s->t, dtype, 2, (int64_t[]){n, out}, &err));
-  ph_rng_fill_normal(ph_rng_of(3, "x"), 0, 1, s->x);
-  ph_rng_fill_normal(ph_rng_of(3, "t"), 0, 1, s->t);
-  s->data = (ph_data){.x = s->x, .target = s->t};
-  for (int i = 0; i < 64; i++) {
-    s->idx[i] = (int32_t)((i * 5) % n);
-  }
-}
-
-static void set_drop(set *s) {
-  ph_tensor_free(s->x);
-  ph_tensor_free(s->t);
-}
-
-/* ---- slow evaluation ---- */
-
-static ph_tensor *param_of(const ph_plan *p, const char *name, int64_t layer) {
-  ph_err err;
-  for (int i = 0; i < ph_plan_param_count(p); i++) {
-    if (strcmp(ph_plan_param_name(p, i), name) == 0) {
-      ph_tensor *all = NULL;
-      ph_tensor *one = NULL;
-      ph_ok(ph_plan_get(p, i, PH_MOMENT_VALUE, &all, &err));
-      ph_ok(ph_tensor_new(&one, all->dtype, 2, &all->dim[1], &err));
-      memcpy(one->data, (char *)all->data + (size_t)layer * ph_tensor_bytes(one), ph_tensor_bytes(one));
-      ph_tensor_free(all);
-      return one;
-    }
-  }
-  fail_msg("no parameter %s", name);
-  return NULL;
-}
-
-static ph_tensor *copy(const ph_tensor *t) {
-  ph_tensor *c = NULL;
-  ph_err err;
-  ph_ok(ph_tensor_copy(&c, t, &err));
-  return c;
-}
-
-static ph_tensor *slow_node(const ph_plan *p, const ph_ir_segment *s, int seg, int64_t layer, int i, ph_tensor **value,
-                            const ph_tensor *state, const ph_tensor *input) {
-  const ph_ir_node *n = &s->node[i];
-  if (n->nargs == 0) {
-    return copy(strcmp(n->op->name, "state") == 0 ? state : input);
-  }
-  ph_tensor *arg[PH_IR_ARGS] = {0};
-  bool sample[PH_IR_ARGS] = {0};
-  for (int a = 0; a < n->nargs; a++) {
-    char name[64];
-    bool param = n->arg[a].is_param;
-    snprintf(name, sizeof name, "s%d.%s", seg + 1, param ? s->param[n->arg[a].index].name : "");
-    arg[a] = param ? param_of(p, name, layer) : copy(value[n->arg[a].index]);
-    sample[a] = !param && !ph_shape_is_param(s->node[n->arg[a].index].shape);
-  }
-  ph_tensor *out = NULL;
-  ph_err err;
-  if (ph_op_eager(n->op, n->nargs, (const ph_tensor *const *)arg, sample, n->attr, &out, &err)) {
-    fail_msg("%s: %s", n->op->name, err.text);
-  }
-  for (int a = 0; a < n->nargs; a++) {
-    ph_tensor_free(arg[a]);
-  }
-  return out;
-}
-
-/* One iteration; *read (may be NULL) receives what is read. */
-static ph_tensor *slow_step(const ph_plan *p, const ph_ir_segment *s, int seg, int64_t layer, ph_tensor *state,
-                            const ph_tensor *input, ph_tensor **read) {
-  ph_tensor *value[64] = {0};
-  for (int i = 0; i < s->nnodes; i++) {
-    value[i] = slow_node(p, s, seg, layer, i, value, state, input);
-  }
-  ph_tensor *out = copy(value[s->result]);
-  if (read && s->read >= 0) {
-    *read = copy(value[s->read]);
-  }
-  for (int i = 0; i < s->nnodes; i++) {
-    ph_tensor_free(value[i]);
-  }
-  ph_tensor_free(state);
-  return out;
-}
-
-/* Columns first..first+w of x. */
-static ph_tensor *columns(const ph_tensor *x, int64_t first, int64_t w) {
-  ph_tensor *t = NULL;
-  ph_err err;
-  ph_ok(ph_tensor_new(&t, x->dtype, 2, (int64_t[]){x->dim[0], w}, &err));
-  for (int64_t r = 0; r < x->dim[0]; r++) {
-    for (int64_t c = 0; c < w; c++) {
-      ph_tensor_set(t, r * w + c, ph_tensor_get(x, r * x->dim[1] + first + c));
-    }
-  }
-  return t;
-}
-
-static void paste(ph_tensor *x, const ph_tensor *t, int64_t first) {
-  for (int64_t r = 0; r < x->dim[0]; r++) {
-    for (int64_t c = 0; c < t->dim[1]; c++) {
-      ph_tensor_set(x, r * x->dim[1] + first + c, ph_tensor_get(t, r * t->dim[1] + c));
-    }
-  }
-}
-
-static ph_tensor *blank(int64_t n, int64_t w) {
-  ph_tensor *t = NULL;
-  ph_err err;
-  ph_ok(ph_tensor_new(&t, PH_F64, 2, (int64_t[]){n, w}, &err));
-  return t;
-}
-
-/* x (n, positions*features) through one segment. */
-static ph_tensor *slow_segment(const ph_plan *p, const ph_ir_segment *s, int seg, ph_tensor *x) {
-  int64_t n = x->dim[0];
-  int64_t w = s->state.cols;
-  if (s->kind == PH_SEG_TIME) {
-    ph_tensor *state = blank(n, w);
-    ph_tensor *all = blank(n, s->out.pos * s->out.cols);
-    for (int64_t t = 0; t < s->repeat; t++) {
-      ph_tensor *u = columns(x, t * s->in.cols, s->in.cols);
-      ph_tensor *read = NULL;
-      state = slow_step(p, s, seg, 0, state, u, &read);
-      if (read) {
-        paste(all, read, t * s->out.cols);
-        ph_tensor_free(read);
-      }
-      ph_tensor_free(u);
-    }
-    if (s->read < 0) {
-      paste(all, state, 0);
-    }
-    ph_tensor_free(state);
-    ph_tensor_free(x);
-    return all;
-  }
-  ph_tensor *all = blank(n, s->out.pos * s->out.cols);
-  for (int64_t q = 0; q < s->in.pos; q++) { /* positions never meet */
-    ph_tensor *state = columns(x, q * w, w);
-    for (int64_t l = 0; l < s->repeat; l++) {
-      state = slow_step(p, s, seg, l, state, NULL, NULL);
-    }
-    paste(all, state, q * s->out.cols);
-    ph_tensor_free(state);
-  }
-  ph_tensor_free(x);
-  return all;
-}
-
-static void near_tensors(const ph_tensor *want, const ph_tensor *got, double rtol, const char *text) {
-  double top = 1;
-  for (int64_t i = 0; i < ph_tensor_count(want); i++) {
-    top = fmax(top, fabs(ph_tensor_get(want, i)));
-  }
-  for (int64_t i = 0; i < ph_tensor_count(want); i++) {
-    double e = fabs(ph_tensor_get(want, i) - ph_tensor_get(got, i));
-    if (!(e <= rtol * top)) {
-      fail_msg("element %d: want %.15g got %.15g\n%s", (int)i, ph_tensor_get(want, i), ph_tensor_get(got, i), text);
-    }
-  }
-}
-
-static void check_forward(ph_plan *p, const char *text, const set *s) {
-  ph_ir *ir = NULL;
-  ph_err err;
-  ph_ok(ph_ir_parse(&ir, text, strlen(text), &err));
-  ph_tensor *out = blank(N, ir->output.pos * ir->output.cols);
-  ph_result res;
-  ph_ok(ph_plan_eval(p, &s->data, s->idx, N, out, &res, &err));
-  ph_tensor *x = blank(N, s->x->dim[1]);
-  for (int64_t r = 0; r < N; r++) {
-    memcpy((double *)x->data + r * x->dim[1], (double *)s->x->data + s->idx[r] * x->dim[1],
-           (size_t)x->dim[1] * sizeof(double));
-  }
-  for (int g = 0; g < ir->nsegments; g++) {
-    x = slow_segment(p, &ir->segment[g], g, x);
-  }
-  near_tensors(x, out, 1e-11, text); /* merged products and another order of sums, a few dozen terms deep */
-  ph_tensor_free(x);
-  ph_tensor_free(out);
-  ph_ir_free(ir);
-}
-
-/* ---- gradient ---- */
-
-static double loss_of(ph_plan *p, const set *s) {
-  ph_result res;
-  ph_err err;
-  ph_ok(ph_plan_eval(p, &s->data, s->idx, N, NULL, &res, &err));
-  return res.loss;
-}
-
-static void shift(ph_plan *p, double h) {
-  ph_err err;
-  for (int i = 0; i < ph_plan_param_count(p); i++) {
-    ph_tensor *t = NULL;
-    ph_ok(ph_plan_get(p, i, PH_MOMENT_VALUE, &t, &err));
-    ph_tensor *d = copy(t);
-    ph_rng_fill_normal(ph_rng_of(11, ph_plan_param_name(p, i)), 0, 1, d);
-    for (int64_t k = 0; k < ph_tensor_count(t); k++) {
-      ph_tensor_set(t, k, ph_tensor_get(t, k) + h * ph_tensor_get(d, k));
-    }
-    ph_ok(ph_plan_set(p, i, PH_MOMENT_VALUE, t, &err));
-    ph_tensor_free(t);
-    ph_tensor_free(d);
-  }
-  ph_plan_refresh(p);
-}
-
-/* The rows of the batch move along a random direction; <direction, gx> is returned when gx is given. */
-static double shift_data(const set *s, double h, const ph_tensor *gx) {
-  int64_t w = s->x->dim[1];
-  ph_rng rng = ph_rng_of(12, "data");
-  double along = 0;
-  for (int64_t r = 0; r < N; r++) {
-    for (int64_t c = 0; c < w; c++) {
-      double d = ph_rng_normal(rng, (uint64_t)(r * w + c));
-      int64_t at = s->idx[r] * w + c;
-      ph_tensor_set(s->x, at, ph_tensor_get(s->x, at) + h * d);
-      along += gx ? d * ph_tensor_get(gx, r * w + c) : 0;
-    }
-  }
-  return along;
-}
-
-static void check_gradient(ph_plan *p, const char *text, const set *s) {
-  ph_result res;
-  ph_err err;
-  ph_tensor *gx = blank(N, s->x->dim[1]);
-  ph_ok(ph_plan_grad(p, &s->data, s->idx, N, gx, &res, &err));
-  double want = 0;
-  for (int i = 0; i < ph_plan_param_count(p); i++) {
-    ph_tensor *g = NULL;
-    ph_ok(ph_plan_get(p, i, PH_MOMENT_GRAD, &g, &err));
-    ph_tensor *d = copy(g);
-    ph_rng_fill_normal(ph_rng_of(11, ph_plan_param_name(p, i)), 0, 1, d);
-    for (int64_t k = 0; k < ph_tensor_count(g); k++) {
-      want += ph_tensor_get(g, k) * ph_tensor_get(d, k);
-    }
-    ph_tensor_free(g);
-    ph_tensor_free(d);
-  }
-  double h = 1e-6;
-  want += shift_data(s, h, gx);
-  shift(p, h);
-  double up = loss_of(p, s);
-  shift_data(s, -2 * h, NULL);
-  shift(p, -2 * h);
-  double down = loss_of(p, s);
-  shift_data(s, h, NULL);
-  shift(p, h);
-  double got = (up - down) / (2 * h);
-  if (!(fabs(got - want) <= 2e-5 * (fabs(want) + fabs(up) + 1))) { /* h^2 f''' and eps f / h */
-    fail_msg("derivative %.10g, adjoint %.10g\n%s", got, want, text);
-  }
-  ph_tensor_free(gx);
-}
-
-static int64_t size_at(const char *text, bool out) {
-  ph_ir *ir = NULL;
-  ph_err err;
-  ph_ok(ph_ir_parse(&ir, text, strlen(text), &err));
-  ph_shape s = out ? ir->output : ir->input;
-  ph_ir_free(ir);
-  return s.pos * s.cols;
-}
-
-static void random_models(bool time, bool read, const ph_plan_options *o, uint64_t seeds) {
-  for (uint64_t seed = 0; seed < seeds; seed++) {
-    rm m;
-    rm_model(&m, seed, time, read);
-    ph_plan *p = plan_of(m.text, o);
-    ph_plan_init(p, seed);
-    set s;
-    set_make(&s, 16, size_at(m.text, false), size_at(m.text, true), PH_F64);
-    check_forward(p, m.text, &s);
-    check_gradient(p, m.text, &s);
-    set_drop(&s);
-    ph_plan_free(p);
-  }
-}
-
-static void test_random_depth(void **state) {
-  (void)state;
-  random_models(false, false, &(ph_plan_options){.batch = 4}, 150);
-  random_models(false, false, &(ph_plan_options){.batch = 64, .threads = 2}, 150);
-}
-
-static void test_random_time(void **state) {
-  (void)state;
-  random_models(true, false, &(ph_plan_options){.batch = 64}, 100);
-  random_models(true, true, &(ph_plan_options){.batch = 64}, 100);
-}
-
-static void test_random_chunks(void **state) {
-  (void)state;
-  random_models(false, false, &(ph_plan_options){.batch = 8, .tape_bytes = 1}, 60);
-  random_models(true, true, &(ph_plan_options){.batch = 8, .tape_bytes = 4096}, 60);
-}
-
-static void test_random_probed(void **state) {
-  (void)state;
-  random_models(false, false, &(ph_plan_options){.batch = 64, .probe = true}, 60);
-}
+#include "slow_model.h"
 
 /* ---- bits, allocation, outcomes ---- */
 
@@ -345,8 +17,8 @@ static const char PH[] =
 
 static const ph_optim ADAM = {.kind = PH_OPTIM_ADAM, .lr = 1e-2, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8};
 
-static void labelled(set *s, int32_t *label, int64_t n) {
-  set_make(s, n, 16, 4, PH_F32);
+static void labelled(sm_set *s, int32_t *label, int64_t n) {
+  sm_set_make(s, n, 16, 4, PH_F32);
   for (int i = 0; i < n; i++) {
     label[i] = i % 4;
   }
@@ -370,10 +42,10 @@ static uint64_t bits(const ph_plan *p) {
 }
 
 static uint64_t train(const ph_plan_options *o, const ph_optim *optim, double *last) {
-  set s;
+  sm_set s;
   int32_t label[64];
   labelled(&s, label, 64);
-  ph_plan *p = plan_of(PH, o);
+  ph_plan *p = sm_plan(PH, o);
   ph_plan_init(p, 5);
   ph_err err;
   ph_result res = {0};
@@ -383,7 +55,7 @@ static uint64_t train(const ph_plan_options *o, const ph_optim *optim, double *l
   uint64_t h = bits(p);
   *last = res.loss;
   ph_plan_free(p);
-  set_drop(&s);
+  sm_set_drop(&s);
   return h;
 }
 
@@ -413,10 +85,10 @@ static void test_clip(void **state) {
   uint64_t want = train(&(ph_plan_options){.batch = 64}, &ADAM, &loss);
   assert_true(want == train(&(ph_plan_options){.batch = 64}, &wide, &again));
   ph_optim sgd = {.kind = PH_OPTIM_SGD, .lr = 1, .clip = 1e-3};
-  set s;
+  sm_set s;
   int32_t label[64];
   labelled(&s, label, 64);
-  ph_plan *p = plan_of(PH, NULL);
+  ph_plan *p = sm_plan(PH, NULL);
   ph_err err;
   ph_result res;
   ph_tensor *before = NULL;
@@ -433,15 +105,15 @@ static void test_clip(void **state) {
   ph_tensor_free(before);
   ph_tensor_free(after);
   ph_plan_free(p);
-  set_drop(&s);
+  sm_set_drop(&s);
 }
 
 /* How far parameter i of the model moves in one step with these rates. */
 static double moved(int i, const ph_rates *rates, const ph_optim *o, ph_result *res) {
-  set s;
+  sm_set s;
   int32_t label[64];
   labelled(&s, label, 64);
-  ph_plan *p = plan_of(PH, NULL);
+  ph_plan *p = sm_plan(PH, NULL);
   ph_err err;
   ph_tensor *before = NULL;
   ph_tensor *after = NULL;
@@ -456,7 +128,7 @@ static double moved(int i, const ph_rates *rates, const ph_optim *o, ph_result *
   ph_tensor_free(before);
   ph_tensor_free(after);
   ph_plan_free(p);
-  set_drop(&s);
+  sm_set_drop(&s);
   return sqrt(sum);
 }
 
@@ -484,10 +156,10 @@ static void test_rates(void **state) {
 
 static void test_learns(void **state) {
   (void)state;
-  set s;
+  sm_set s;
   int32_t label[64];
   labelled(&s, label, 64);
-  ph_plan *p = plan_of(PH, NULL);
+  ph_plan *p = sm_plan(PH, NULL);
   ph_err err;
   ph_result res;
   for (int i = 0; i < 120; i++) {
@@ -495,15 +167,15 @@ static void test_learns(void **state) {
   }
   assert_true(res.loss < 0.05 && res.hits == 64); /* 64 random points in 16 dimensions are separable */
   ph_plan_free(p);
-  set_drop(&s);
+  sm_set_drop(&s);
 }
 
 static void test_no_allocation(void **state) {
   (void)state;
-  set s;
+  sm_set s;
   int32_t label[64];
   labelled(&s, label, 64);
-  ph_plan *p = plan_of(PH, &(ph_plan_options){.batch = 64, .threads = 2});
+  ph_plan *p = sm_plan(PH, &(ph_plan_options){.batch = 64, .threads = 2});
   ph_err err;
   ph_result res;
   int64_t before = ph_mem_now().calls;
@@ -513,16 +185,16 @@ static void test_no_allocation(void **state) {
   }
   assert_int_equal(before, ph_mem_now().calls);
   ph_plan_free(p);
-  set_drop(&s);
+  sm_set_drop(&s);
 }
 
 /* Weights that overflow at layer 9: the step says where and changes nothing. */
 static void test_diverged(void **state) {
   (void)state;
-  set s;
+  sm_set s;
   int32_t label[64];
   labelled(&s, label, 64);
-  ph_plan *p = plan_of(PH, NULL);
+  ph_plan *p = sm_plan(PH, NULL);
   ph_err err;
   ph_tensor *B = NULL;
   ph_ok(ph_plan_get(p, 2, PH_MOMENT_VALUE, &B, &err));
@@ -541,15 +213,15 @@ static void test_diverged(void **state) {
   assert_int_equal(0, ph_plan_steps(p));
   ph_tensor_free(B);
   ph_plan_free(p);
-  set_drop(&s);
+  sm_set_drop(&s);
 }
 
 static void test_interrupt(void **state) {
   (void)state;
-  set s;
+  sm_set s;
   int32_t label[64];
   labelled(&s, label, 64);
-  ph_plan *p = plan_of(PH, NULL);
+  ph_plan *p = sm_plan(PH, NULL);
   uint64_t before = bits(p);
   ph_err err;
   ph_result res;
@@ -559,15 +231,15 @@ static void test_interrupt(void **state) {
   assert_true(before == bits(p));
   ph_ok(ph_plan_step(p, &s.data, s.idx, 64, &ADAM, &res, &err));
   ph_plan_free(p);
-  set_drop(&s);
+  sm_set_drop(&s);
 }
 
 static void test_refusals(void **state) {
   (void)state;
-  set s;
+  sm_set s;
   int32_t label[64];
   labelled(&s, label, 64);
-  ph_plan *p = plan_of(PH, &(ph_plan_options){.batch = 32});
+  ph_plan *p = sm_plan(PH, &(ph_plan_options){.batch = 32});
   ph_err err;
   ph_result res;
   ph_fails(PH_E_ARG, "a step takes 1..32 samples, got 64", ph_plan_step(p, &s.data, s.idx, 64, &ADAM, &res, &err), err);
@@ -587,21 +259,21 @@ static void test_refusals(void **state) {
   ph_fails(PH_E_NOTFOUND, "s1.cayley", ph_plan_param_value(p, "s1.caylee", &t, &err), err);
   ph_tensor_free(t);
   ph_plan_free(p);
-  set_drop(&s);
+  sm_set_drop(&s);
 }
 
 /* Norms of states and cotangents, and the norm ceiling of a trained-like net (docs/laws.md, eq. 3). */
 static void test_probe(void **state) {
   (void)state;
-  set s;
+  sm_set s;
   int32_t label[64];
   labelled(&s, label, 64);
-  ph_plan *p = plan_of(PH, &(ph_plan_options){.batch = 32, .probe = true, .threads = 2});
+  ph_plan *p = sm_plan(PH, &(ph_plan_options){.batch = 32, .probe = true, .threads = 2});
   ph_err err;
   ph_result res;
-  ph_tensor *norm = blank(64, 13);
-  ph_tensor *port = blank(64, 12);
-  ph_tensor *grad = blank(1, 13);
+  ph_tensor *norm = sm_blank(64, 13);
+  ph_tensor *port = sm_blank(64, 12);
+  ph_tensor *grad = sm_blank(1, 13);
   ph_probe probe = {.segment = 0, .state = norm, .port = port, .grad = grad};
   ph_ok(ph_plan_probe(p, &s.data, s.idx, 64, &probe, &res, &err));
   for (int r = 0; r < 64; r++) {
@@ -629,7 +301,7 @@ static void test_probe(void **state) {
   ph_tensor_free(port);
   ph_tensor_free(grad);
   ph_plan_free(p);
-  set_drop(&s);
+  sm_set_drop(&s);
 }
 
 static ph_status plan_once(void) {
@@ -649,7 +321,7 @@ static void test_short_memory(void **state) {
 
 static void test_described(void **state) {
   (void)state;
-  ph_plan *p = plan_of(PH, NULL);
+  ph_plan *p = sm_plan(PH, NULL);
   char *text = NULL;
   ph_err err;
   ph_ok(ph_plan_describe(p, &text, &err));
@@ -664,10 +336,9 @@ static void test_described(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      PH_TEST(test_random_depth), PH_TEST(test_random_time), PH_TEST(test_random_chunks), PH_TEST(test_random_probed),
-      PH_TEST(test_same_bits),    PH_TEST(test_clip),        PH_TEST(test_learns),        PH_TEST(test_no_allocation),
-      PH_TEST(test_diverged),     PH_TEST(test_interrupt),   PH_TEST(test_refusals),      PH_TEST(test_probe),
-      PH_TEST(test_short_memory), PH_TEST(test_described),   PH_TEST(test_rates)};
+  const struct CMUnitTest tests[] = {PH_TEST(test_same_bits),     PH_TEST(test_clip),     PH_TEST(test_learns),
+                                     PH_TEST(test_no_allocation), PH_TEST(test_diverged), PH_TEST(test_interrupt),
+                                     PH_TEST(test_refusals),      PH_TEST(test_probe),    PH_TEST(test_short_memory),
+                                     PH_TEST(test_described),     PH_TEST(test_rates)};
   return cmocka_run_group_tests_name("plan", tests, NULL, NULL);
 }

@@ -91,7 +91,7 @@ describe("native.ir_check and ir_parse", function()
     local ir = native.ir_parse(model)
     assert.same({ "f64", "softmax_cross_entropy", 1, 3 }, { ir.dtype, ir.loss, ir.input.pos, ir.input.feat })
     local s = ir.segments[1]
-    assert.same({ "depth", 2, 5, 2, 5 }, { s.kind, s.repeat_, #s.nodes, #s.params, s.result })
+    assert.same({ "s1", false, false, false, "input", 2, 5, 2, 5 }, { s.name, s.once, s.tied, s.driven, s.from, s.repeat_, #s.nodes, #s.params, s.result })
     assert.same({ { kind = "node", index = 3 }, { kind = "node", index = 1 } }, s.nodes[4].args)
     assert.same({ name = "A", rows = 3, cols = 3, init = "normal", scale = 0.5 }, s.params[1])
     assert.is_nil(s.read)

@@ -207,8 +207,9 @@ describe("measures", function()
     assert.same({ "s2/grad.norm", "s2/grad.ratio", "s2/growth" }, sorted_keys(open.load(path).profiles))
   end)
 
-  it("take the longest stream over depth for the net's own", function()
-    local segments = { { kind = "once", repeat_ = 1 }, { kind = "depth", repeat_ = 5 }, { kind = "time", repeat_ = 28 }, { kind = "depth", repeat_ = 9 }, { kind = "depth", repeat_ = 9 } }
+  it("take the longest stream that starts from what enters for the net's own", function()
+    local segments = { { once = true, from = "input", repeat_ = 1 }, { from = "input", repeat_ = 5 }, { tied = true, driven = true, from = "zero", repeat_ = 28 },
+      { tied = true, from = "input", repeat_ = 9 }, { from = "input", repeat_ = 9 } }
     local main, all = measure.streams(segments)
     assert.equal(4, main)
     assert.same({ 2, 4, 5 }, all)

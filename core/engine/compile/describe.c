@@ -59,9 +59,10 @@ static void ins_text(ph_text *s, const ph_program *q, const ph_ins *i) {
   }
 }
 
-static void ploc_text(ph_text *s, const ph_pprog *q, int segment, const ph_ploc *l) {
+static void ploc_text(ph_text *s, const ph_pprog *q, const ph_ploc *l) {
+  const ph_ir_segment *seg = q->stream->seg;
   switch (l->space) {
-  case PH_PS_LEAF: ph_text_put(s, " s%d.%s", segment, q->stream->seg->param[l->param].name); break;
+  case PH_PS_LEAF: ph_text_put(s, " %s.%s", seg->name, seg->param[l->param].name); break;
   case PH_PS_KEEP: ph_text_put(s, " kept@%lld", (long long)l->off); break;
   case PH_PS_PACK: ph_text_put(s, " pack@%lld", (long long)l->off); break;
   case PH_PS_TEMP: ph_text_put(s, " tmp@%lld", (long long)l->off); break;
@@ -70,32 +71,32 @@ static void ploc_text(ph_text *s, const ph_pprog *q, int segment, const ph_ploc 
   }
 }
 
-static void plist_text(ph_text *s, const ph_pprog *q, int segment, const ph_plist *list, bool back) {
+static void plist_text(ph_text *s, const ph_pprog *q, const ph_plist *list, bool back) {
   for (int n = 0; n < list->n; n++) {
     const ph_pins *i = &list->ins[n];
     ph_text_put(s, "      %s%s", back && i->op ? "adjoint of " : "", i->op ? i->op->name : "sum");
     if (back && i->op) {
-      ploc_text(s, q, segment, &i->gout);
+      ploc_text(s, q, &i->gout);
       ph_text_put(s, "  ->");
       for (int a = 0; a < i->nargs; a++) {
-        ploc_text(s, q, segment, &i->gin[a]);
+        ploc_text(s, q, &i->gin[a]);
       }
     } else {
       for (int a = 0; a < (i->op ? i->nargs : 2); a++) {
-        ploc_text(s, q, segment, &i->in[a]);
+        ploc_text(s, q, &i->in[a]);
       }
       ph_text_put(s, "  ->");
-      ploc_text(s, q, segment, &i->out);
+      ploc_text(s, q, &i->out);
     }
     ph_text_put(s, "   (%lld x %lld)\n", (long long)i->out_shape.rows, (long long)i->out_shape.cols);
   }
 }
 
-void ph_pprog_describe(const ph_pprog *q, int segment, ph_text *s) {
+void ph_pprog_describe(const ph_pprog *q, ph_text *s) {
   ph_text_put(s, "    forward\n");
-  plist_text(s, q, segment, &q->fwd, false);
+  plist_text(s, q, &q->fwd, false);
   ph_text_put(s, "    adjoint\n");
-  plist_text(s, q, segment, &q->bwd, true);
+  plist_text(s, q, &q->bwd, true);
 }
 
 static void list_text(ph_text *s, const ph_program *q, const ph_list *list) {

@@ -198,8 +198,8 @@ ph_status ph_graph_build(ph_graph *g, const ph_ir_segment *seg, int64_t rows, ph
   if (!b.failed) { /* a stream that forgets its state still carries one, and its input still has a cotangent: zero */
     make_leaf(&b, PH_ROLE_STATE, seg->state);
   }
-  if (!b.failed && seg->kind == PH_SEG_TIME) {
-    make_leaf(&b, PH_ROLE_INPUT, ph_shape_sample(1, 1, seg->in.cols));
+  if (!b.failed && seg->driven) {
+    make_leaf(&b, PH_ROLE_INPUT, seg->input);
   }
   ph_mem_free(uses);
   ph_mem_free(map);

@@ -261,8 +261,8 @@ ph_status ph_program_build(ph_program *p, const ph_ir_segment *seg, const ph_low
   }
   if (!p->failed) {
     /* A training step never needs the data's cotangent: a first segment leaves it out of bwd, and only `entry` computes it. */
-    ph_program_backward(p, &p->bwd, !(o->first && seg->kind == PH_SEG_ONCE), !o->first);
-    if (o->first && seg->kind != PH_SEG_DEPTH) {
+    ph_program_backward(p, &p->bwd, !(o->first && seg->once), !o->first);
+    if (o->first && (seg->once || seg->driven)) {
       ph_program_backward(p, &p->entry, true, true);
     }
   }

@@ -34,7 +34,7 @@ static int own_slot(back *k, int node) {
   ph_shape shape = p->graph.node[node].shape;
   if (node == p->graph.state) {
     int s = ph_program_slot(p, PH_SP_COTNEXT, shape);
-    if (!p->failed && p->seg->kind != PH_SEG_ONCE) {
+    if (!p->failed && !p->seg->once) {
       p->slot[s].mirror = k->b->result_in;
     }
     k->b->state_cot = s;

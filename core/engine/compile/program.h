@@ -34,11 +34,11 @@ typedef struct ph_graph {
   const ph_ir_segment *seg;
   int n, room;
   ph_gnode *node;
-  int state, input; /* input -1 unless over time */
+  int state, input; /* input -1 unless driven */
   int result, read; /* read -1 when absent */
 } ph_graph;
 
-/* rows: samples of a full batch (times steps when parameters are tied); decides whether A(Bx) becomes (AB)x. */
+/* rows: samples of a full batch (times iterations when parameters are tied); decides whether A(Bx) becomes (AB)x. */
 ph_status ph_graph_build(ph_graph *g, const ph_ir_segment *seg, int64_t rows, ph_err *err) PH_MUST_CHECK;
 void ph_graph_fini(ph_graph *g);
 /* The call of a node on `samples` samples, without operands. */
@@ -56,9 +56,9 @@ typedef enum ph_space {
   PH_SP_SCRATCH, /* forgotten after the iteration */
   PH_SP_COT,     /* cotangents of this iteration (double-buffered by parity) */
   PH_SP_COTNEXT, /* cotangents handed to the iteration before */
-  PH_SP_IN,      /* time: this step's input */
-  PH_SP_GIN,     /* time: its cotangent */
-  PH_SP_OUT,     /* time with read: this step's output */
+  PH_SP_IN,      /* driven: this iteration's input */
+  PH_SP_GIN,     /* its cotangent */
+  PH_SP_OUT,     /* with read: what this iteration gives */
   PH_SP_GOUT,    /* its cotangent */
   PH_SP_COUNT
 } ph_space;
@@ -139,7 +139,7 @@ typedef struct ph_program {
   ph_weight *weight;
   ph_list fwd;
   ph_back bwd;
-  ph_back entry; /* a first segment that meets the data once or step by step: also the data's cotangent; else empty */
+  ph_back entry; /* a first segment that meets the data once or place by place: also the data's cotangent; else empty */
   int *value, *aux;             /* slot of each graph node, of its aux; -1 */
   int state;                    /* slot of the state */
   int port;                     /* slot of the port terms of the result when probed, -1 */
@@ -223,8 +223,8 @@ typedef struct ph_pprog {
 ph_status ph_pprog_build(ph_pprog *q, const ph_program *stream, ph_err *err) PH_MUST_CHECK;
 void ph_pprog_fini(ph_pprog *q);
 
-/* describe.c: the instructions of both phases, a line each, added to *s. segment: its number, counted from 1, in names. */
+/* describe.c: the instructions of both phases, a line each, added to *s. */
 void ph_program_describe(const ph_program *q, ph_text *s);
-void ph_pprog_describe(const ph_pprog *q, int segment, ph_text *s);
+void ph_pprog_describe(const ph_pprog *q, ph_text *s);
 
 #endif

@@ -12,9 +12,6 @@ ph_status ph_plan_check_rows(const ph_plan *p, const char *what, const ph_tensor
 }
 
 static ph_status check_labels(const ph_plan *p, const ph_data *data, const int32_t *idx, int64_t n, ph_err *err) {
-  if (!data->label) {
-    return ph_err_set(err, PH_E_ARG, "the loss softmax_cross_entropy needs labels");
-  }
   for (int64_t i = 0; i < n; i++) {
     int32_t y = data->label[idx[i]];
     if (y < 0 || y >= p->ir->output.cols) {
@@ -25,6 +22,18 @@ static ph_status check_labels(const ph_plan *p, const ph_data *data, const int32
   return PH_OK;
 }
 
+static ph_status check_wanted(const ph_plan *p, const ph_data *data, const int32_t *idx, int64_t n, ph_err *err) {
+  ph_loss_need need = p->ir->loss->need;
+  if (need == PH_LOSS_NOTHING) {
+    return PH_OK;
+  }
+  if (need == PH_LOSS_LABELS ? !data->label : !data->target) {
+    return ph_err_set(err, PH_E_ARG, "the loss %s needs %s", p->ir->loss->name, ph_loss_need_name(need));
+  }
+  return need == PH_LOSS_LABELS ? check_labels(p, data, idx, n, err)
+                                : ph_plan_check_rows(p, "targets", data->target, p->ir->output, err);
+}
+
 ph_status ph_plan_check_data(const ph_plan *p, const ph_data *data, const int32_t *idx, int64_t n, ph_err *err) {
   ph_status st = ph_plan_check_rows(p, "data", data->x, p->ir->input, err);
   for (int64_t i = 0; !st && i < n; i++) {
@@ -33,12 +42,5 @@ ph_status ph_plan_check_data(const ph_plan *p, const ph_data *data, const int32_
           ph_err_set(err, PH_E_ARG, "sample number %d is outside 1..%lld", (int)idx[i] + 1, (long long)data->x->dim[0]);
     }
   }
-  if (st || p->ir->loss == PH_LOSS_NONE) {
-    return st;
-  }
-  if (p->ir->loss == PH_LOSS_SOFTMAX_CE) {
-    return check_labels(p, data, idx, n, err);
-  }
-  return data->target ? ph_plan_check_rows(p, "targets", data->target, p->ir->output, err)
-                      : ph_err_set(err, PH_E_ARG, "the loss mse needs targets");
+  return st ? st : check_wanted(p, data, idx, n, err);
 }

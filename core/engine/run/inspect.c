@@ -51,18 +51,22 @@ void ph_plan_times(ph_plan *p, double *stream, double *layers, bool reset) {
 
 /* ---- as text ---- */
 
+static void head_text(ph_text *s, const ph_ir_segment *seg) {
+  ph_text_put(s, "\nsegment %s, %s %lld iteration%s, %s parameters%s%s\n", seg->name,
+              seg->once ? "a stage:" : "a stream of", (long long)seg->repeat, seg->repeat == 1 ? "" : "s",
+              seg->tied ? "one set of" : "own", seg->driven ? ", driven" : "", seg->from_zero ? ", from zero" : "");
+}
+
 static void segment_text(ph_text *s, const ph_plan *p, int n) {
-  static const char *const kind[] = {"once", "over depth", "over time"};
   const ph_segment *t = &p->segment[n];
   const ph_program *q = &t->prog;
-  ph_text_put(s, "\nsegment %d, %s, %lld iteration%s, %s parameters\n", n + 1, kind[q->seg->kind],
-              (long long)q->seg->repeat, q->seg->repeat == 1 ? "" : "s", t->tied ? "one set of" : "own");
+  head_text(s, q->seg);
   ph_text_put(s, "  state (%lld x %lld), kept for backward: %lld elements a sample and iteration",
               (long long)q->seg->state.pos, (long long)q->seg->state.cols, (long long)(q->record / q->tile));
   ph_text_put(s, t->windows > 1 ? ", in chunks of %lld iterations run twice\n" : "\n", (long long)t->window);
   ph_text_put(s, "  parameter phase, once a step, %d layer%s a task\n", t->block_layers,
               t->block_layers == 1 ? "" : "s");
-  ph_pprog_describe(&t->pprog, n + 1, s);
+  ph_pprog_describe(&t->pprog, s);
   ph_text_put(s, "  stream phase, for each tile and iteration\n");
   ph_program_describe(q, s);
 }

@@ -67,7 +67,7 @@ static void worker_layers(ph_plan *p, ph_worker *w, bool *failed) {
 
 static void worker_loss(const ph_plan *p, ph_worker *w, bool *failed) {
   size_t rows = (size_t)(p->tile * most(p->ir->output.pos, 1));
-  w->target = take(p, p->ir->loss == PH_LOSS_MSE ? p->tile * features(p->ir->output) : 0, failed);
+  w->target = take(p, p->ir->loss->need == PH_LOSS_TARGETS ? p->tile * features(p->ir->output) : 0, failed);
   w->label = ph_mem_new(rows, sizeof *w->label);
   w->hit = ph_mem_new(rows, sizeof *w->hit);
   w->loss = ph_mem_new(rows, sizeof *w->loss);

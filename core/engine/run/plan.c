@@ -34,7 +34,7 @@ static void choose_tile(ph_plan *p) {
   int64_t rows = 1;
   for (int s = 0; s < p->ir->nsegments; s++) {
     const ph_ir_segment *g = &p->ir->segment[s];
-    int64_t here = g->kind == PH_SEG_TIME ? 1 : g->state.pos;
+    int64_t here = g->input.pos > g->state.pos ? g->input.pos : g->state.pos;
     rows = here > rows ? here : rows;
   }
   while (p->tile > TILE_LEAST && p->tile * rows > TILE_ROWS) {
@@ -58,8 +58,8 @@ static void choose_window(const ph_plan *p, ph_segment *t, int64_t budget) {
 static ph_status make_segment(ph_plan *p, int s, const ph_plan_options *o, ph_err *err) {
   const ph_ir_segment *seg = &p->ir->segment[s];
   ph_segment *t = &p->segment[s];
-  t->tied = seg->kind == PH_SEG_TIME;
-  t->layers = t->tied ? 1 : seg->repeat;
+  t->tied = seg->tied;
+  t->layers = ph_ir_sets(seg);
   ph_lower_options lower = {.tile = p->tile,
                             .rows = p->batch * seg->state.pos * (t->tied ? seg->repeat : 1),
                             .first = s == 0,
@@ -89,10 +89,10 @@ static ph_status make_segments(ph_plan *p, const ph_plan_options *o, ph_err *err
   return PH_OK;
 }
 
-static ph_param new_param(const ph_segment *t, int s, const ph_ir_param *from) {
+static ph_param new_param(const ph_segment *t, const ph_ir_param *from) {
   ph_param q = {
       .declared = from, .layers = t->layers, .rows = from->rows, .cols = from->cols, .rates = {1.0, NAN, false}};
-  snprintf(q.name, sizeof q.name, "s%d.%s", s + 1, from->name);
+  snprintf(q.name, sizeof q.name, "%s.%s", t->prog.seg->name, from->name);
   return q;
 }
 
@@ -109,17 +109,33 @@ static ph_status make_params(ph_plan *p, ph_err *err) {
     t->param = ph_mem_new((size_t)seg->nparams, sizeof *t->param);
     failed = !t->param;
     for (int i = 0; i < seg->nparams && !failed; i++) {
-      p->param[p->nparams] = new_param(t, s, &seg->param[i]);
+      p->param[p->nparams] = new_param(t, &seg->param[i]);
       t->param[i] = &p->param[p->nparams++];
     }
   }
   return failed ? ph_err_set(err, PH_E_NOMEM, "out of memory while compiling a model") : PH_OK;
 }
 
+/* What can be said but not run yet. */
+static ph_status check_segments(const ph_ir *ir, ph_err *err) {
+  for (int i = 0; i < ir->nsegments; i++) {
+    const ph_ir_segment *s = &ir->segment[i];
+    for (int k = 0; k < i; k++) {
+      if (strcmp(ir->segment[k].name, s->name) == 0) {
+        return ph_err_set(err, PH_E_ARG, "segment %s: shared parameters cannot be run yet", s->name);
+      }
+    }
+    if (s->ntables || s->nterms || s->nobserves) {
+      return ph_err_set(err, PH_E_ARG, "segment %s: tables, terms and observations cannot be run yet", s->name);
+    }
+  }
+  return PH_OK;
+}
+
 static ph_status check_loss(const ph_ir *ir, ph_err *err) {
-  if (ir->loss == PH_LOSS_SOFTMAX_CE && ir->output.cols < 2) {
-    return ph_err_set(err, PH_E_SHAPE, "softmax_cross_entropy needs at least 2 outputs, the model gives %lld",
-                      (long long)ir->output.cols);
+  if (ir->output.cols < ir->loss->least_cols) {
+    return ph_err_set(err, PH_E_SHAPE, "%s needs at least %lld outputs, the model gives %lld", ir->loss->name,
+                      (long long)ir->loss->least_cols, (long long)ir->output.cols);
   }
   return PH_OK;
 }
@@ -127,6 +143,7 @@ static ph_status check_loss(const ph_ir *ir, ph_err *err) {
 static ph_status build(ph_plan *p, const char *text, size_t n, const ph_plan_options *o, ph_err *err) {
   ph_status st = ph_ir_parse(&p->ir, text, n, err);
   st = st ? st : check_loss(p->ir, err);
+  st = st ? st : check_segments(p->ir, err);
   if (st) {
     return st;
   }

@@ -7,7 +7,7 @@
 #include "engine/run/plan.h"
 
 typedef struct ph_param {
-  char name[48];
+  char name[2 * PH_IR_NAME];
   const ph_ir_param *declared;
   int64_t rows, cols, layers;
   char *value, *moment1, *moment2, *grad; /* (layers, rows, cols) each */
@@ -46,7 +46,7 @@ typedef struct ph_border {
 typedef struct ph_worker {
   ph_lane *lane;     /* of each segment */
   ph_border *border; /* one more: before segment s lies border s; the last is the output */
-  char *target;      /* mse: the tile's target */
+  char *target;      /* the tile's targets, where the loss needs them */
   int32_t *label;
   double *loss, *norm;
   int32_t *hit;

@@ -21,6 +21,10 @@ static course course_of(const ph_tile *t, int s) {
 
 /* ---- places ---- */
 
+static int64_t elements(const course *c, ph_shape s) { return c->t->rows * s.pos * s.cols; }
+
+static size_t bytes(const course *c, ph_shape s) { return (size_t)elements(c, s) * c->t->p->size; }
+
 /* The tape record of iteration `it`; without keeping, two records take turns. */
 static char *record_of(const course *c, int64_t it, bool keep) {
   int64_t number = keep ? it % c->segment->window : it & 1;
@@ -47,11 +51,13 @@ static ph_frame frame_of(const course *c, int64_t it, bool keep) {
   f.base[PH_SP_SCRATCH] = c->lane->scratch;
   f.base[PH_SP_COT] = c->lane->cot[it & 1];
   f.base[PH_SP_COTNEXT] = c->lane->cot[(it & 1) ^ 1];
-  if (c->ir->kind == PH_SEG_TIME) {
-    int64_t in = it * c->t->rows * c->ir->in.cols;
-    int64_t out = it * c->t->rows * c->ir->out.cols;
+  if (c->ir->driven) { /* place 0 is the state where that does not start from zero */
+    int64_t in = (it + !c->ir->from_zero) * elements(c, c->ir->input);
     f.base[PH_SP_IN] = ph_plan_at(p, border[0].value, in);
     f.base[PH_SP_GIN] = ph_plan_at(p, border[0].cot, in);
+  }
+  if (c->ir->read >= 0) {
+    int64_t out = it * elements(c, ph_shape_place(c->ir->out));
     f.base[PH_SP_OUT] = ph_plan_at(p, border[1].value, out);
     f.base[PH_SP_GOUT] = ph_plan_at(p, border[1].cot, out);
   }
@@ -59,9 +65,7 @@ static ph_frame frame_of(const course *c, int64_t it, bool keep) {
   return f;
 }
 
-static void copy_state(const course *c, char *to, const char *from) {
-  memcpy(to, from, (size_t)(c->t->rows * c->ir->state.pos * c->ir->state.cols) * c->t->p->size);
-}
+static void copy_state(const course *c, char *to, const char *from) { memcpy(to, from, bytes(c, c->ir->state)); }
 
 /* ---- forward ---- */
 
@@ -80,11 +84,11 @@ static void run_forward(const course *c, int64_t from, int64_t to, bool keep, bo
   }
 }
 
-/* The state that enters: zero over time, else what the segment before gave. */
+/* The state that enters: zero, or what the segment before gave; driven, the start of that. */
 static void enter(const course *c, bool keep) {
   char *first = record_of(c, 0, keep);
-  if (c->ir->kind == PH_SEG_TIME) {
-    memset(first, 0, (size_t)(c->t->rows * c->ir->state.cols) * c->t->p->size);
+  if (c->ir->from_zero) {
+    memset(first, 0, bytes(c, c->ir->state));
   } else {
     copy_state(c, first, c->t->w->border[c->s].value);
   }
@@ -93,11 +97,10 @@ static void enter(const course *c, bool keep) {
   }
 }
 
-/* What leaves: the last state, unless it was written step by step. */
+/* What leaves: the last state, unless it was written iteration by iteration. */
 static void leave(const course *c, bool keep) {
   if (c->ir->read < 0) {
-    memcpy(c->t->w->border[c->s + 1].value, record_after(c, c->ir->repeat - 1, keep),
-           (size_t)(c->t->rows * c->ir->out.pos * c->ir->out.cols) * c->t->p->size);
+    memcpy(c->t->w->border[c->s + 1].value, record_after(c, c->ir->repeat - 1, keep), bytes(c, c->ir->out));
   }
 }
 
@@ -136,7 +139,7 @@ static void probe_cot(const course *c, const ph_frame *f, int64_t at, int slot) 
   }
 }
 
-/* The result's cotangent enters where the program wants it: from the segment after, or zero when steps are read. */
+/* The result's cotangent enters where the program wants it: from the segment after, or zero when iterations are read. */
 static void enter_cot(const course *c, const ph_frame *f, int slot) {
   ph_shape s = c->segment->prog.slot[slot].shape;
   if (c->ir->read < 0) {
@@ -147,10 +150,16 @@ static void enter_cot(const course *c, const ph_frame *f, int slot) {
   }
 }
 
+/* The first state's cotangent goes to what it started as; a stream that looks at nothing of what enters leaves zero there. */
 static void leave_cot(const course *c, const ph_frame *f, int slot) {
   ph_shape s = c->segment->prog.slot[slot].shape;
-  f->p->k->axpby(ph_frame_rows(f, s), s.cols, 1.0, ph_frame_at(f, slot), ph_frame_stride(f, slot), 0.0, NULL, 0,
-                 c->t->w->border[c->s].cot, s.cols);
+  char *to = c->t->w->border[c->s].cot;
+  if (!c->ir->from_zero) {
+    f->p->k->axpby(ph_frame_rows(f, s), s.cols, 1.0, ph_frame_at(f, slot), ph_frame_stride(f, slot), 0.0, NULL, 0, to,
+                   s.cols);
+  } else if (!c->ir->driven) {
+    memset(to, 0, bytes(c, c->ir->in));
+  }
 }
 
 static void iteration_backward(const course *c, const ph_back *b, int64_t it, bool more) {
@@ -170,7 +179,7 @@ static void iteration_backward(const course *c, const ph_back *b, int64_t it, bo
     return;
   }
   probe_cot(c, &f, it, b->state_cot);
-  if (it == 0 && c->ir->kind != PH_SEG_TIME) {
+  if (it == 0) {
     leave_cot(c, &f, b->state_cot);
   }
 }

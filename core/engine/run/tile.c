@@ -37,38 +37,42 @@ static void gather_labels(const ph_tile *t) {
 
 /* ---- loss: mean over positions; a sample is hit when its last position is ---- */
 
-static void cross_entropy(const ph_tile *t, double scale, const char *y, char *g, ph_group_result *res) {
-  ph_shape out = t->p->ir->output;
-  int64_t n = out.pos * t->rows;
-  gather_labels(t);
-  t->p->k->softmax_ce(n, out.cols, y, out.cols, t->w->label, scale, t->w->loss, t->w->hit, g, out.cols);
-  for (int64_t r = n - t->rows; r < n; r++) {
-    res->hits += t->w->hit[r];
+/* What the loss compares the output with. */
+static void gather_wanted(const ph_tile *t) {
+  if (t->p->ir->loss->need == PH_LOSS_LABELS) {
+    gather_labels(t);
+  } else {
+    gather(t, t->job->data->target, t->p->ir->output, t->w->target);
   }
-}
-
-static void squares(const ph_tile *t, double scale, const char *y, char *g) {
-  ph_shape out = t->p->ir->output;
-  gather(t, t->job->data->target, out, t->w->target);
-  t->p->k->mse(out.pos * t->rows, out.cols, y, out.cols, t->w->target, out.cols, scale, t->w->loss, g, out.cols);
 }
 
 static void run_loss(const ph_tile *t, ph_group_result *res) {
   const ph_plan *p = t->p;
   ph_shape out = p->ir->output;
   const ph_border *end = &t->w->border[p->nsegments];
-  char *g = t->job->mode == PH_MODE_GRAD ? end->cot : NULL;
-  double scale = t->job->scale / (double)out.pos;
-  switch (p->ir->loss) {
-  case PH_LOSS_NONE: return;
-  case PH_LOSS_SOFTMAX_CE: cross_entropy(t, scale, end->value, g, res); break;
-  case PH_LOSS_MSE: squares(t, scale, end->value, g); break;
+  ph_loss_call c = {.k = p->k,
+                    .rows = out.pos * t->rows,
+                    .cols = out.cols,
+                    .y = end->value,
+                    .label = t->w->label,
+                    .target = t->w->target,
+                    .scale = t->job->scale / (double)out.pos,
+                    .loss = t->w->loss,
+                    .hit = t->w->hit,
+                    .g = t->job->mode == PH_MODE_GRAD ? end->cot : NULL};
+  if (!p->ir->loss->run) {
+    return;
   }
+  gather_wanted(t);
+  p->ir->loss->run(&c);
   double sum = 0;
-  for (int64_t r = 0; r < out.pos * t->rows; r++) {
+  for (int64_t r = 0; r < c.rows; r++) {
     sum += t->w->loss[r];
   }
   res->loss += sum / (double)out.pos;
+  for (int64_t r = c.rows - t->rows; p->ir->loss->need == PH_LOSS_LABELS && r < c.rows; r++) {
+    res->hits += t->w->hit[r];
+  }
 }
 
 void ph_tile_run(const ph_tile *t) {

@@ -29,7 +29,7 @@ static void list_names(const ph_plan *p, char *buf, size_t size) {
     const ph_graph *g = &p->segment[s].prog.graph;
     for (int i = 0; i < g->n; i++) {
       if (g->node[i].live && ph_graph_is_param(g, i) && g->node[i].op && n < size) {
-        n += (size_t)snprintf(buf + n, size - n, " s%d.%s", s + 1, g->node[i].op->name);
+        n += (size_t)snprintf(buf + n, size - n, " %s.%s", p->ir->segment[s].name, g->node[i].op->name);
       }
     }
   }
@@ -81,12 +81,13 @@ static ph_status collect(const ph_plan *p, int segment, int node, ph_tensor **ou
 }
 
 ph_status ph_plan_param_value(ph_plan *p, const char *name, ph_tensor **out, ph_err *err) {
-  int segment = 0;
-  int used = 0;
-  if (sscanf(name, "s%d.%n", &segment, &used) == 1 && used > 0 && segment >= 1 && segment <= p->nsegments) {
-    int node = find_node(&p->segment[segment - 1].prog.graph, name + used);
+  for (int s = 0; s < p->nsegments; s++) {
+    const char *segment = p->ir->segment[s].name;
+    size_t n = strlen(segment);
+    bool here = strncmp(name, segment, n) == 0 && name[n] == '.';
+    int node = here ? find_node(&p->segment[s].prog.graph, name + n + 1) : -1;
     if (node >= 0) {
-      return collect(p, segment - 1, node, out, err);
+      return collect(p, s, node, out, err);
     }
   }
   char names[256] = "";

@@ -17,10 +17,10 @@ local segment = require "ph.certify.segment"
 local certify = { report = lines.of }
 
 --- Tensors of layer t (1-based) of a segment, as f64 matrices.
-local function layer_weights(seg, index, weights, t)
+local function layer_weights(seg, weights, t)
   local out = {}
   for i, p in ipairs(seg.params) do
-    local name = string.format("s%d.%s", index, p.name)
+    local name = seg.name .. "." .. p.name
     local w = weights[name] or error(string.format("certify: there is no parameter '%s'", name), 0)
     if #w:shape() == 3 then w = w:index(1, t) end
     out[i] = w:cast("f64"):reshape { p.rows, p.cols }
@@ -52,15 +52,10 @@ local function by_construction(seg)
   return { gain = f.gain, least = f.least, port = f.port, lip = f.lip, reads = f.reads, channel = f.channel, additive = f.gain <= 1 and f.port.z == 0, facts = f }
 end
 
-local function at_weights(seg, index, weights)
-  local layers, shared = {}, nil
+local function at_weights(seg, weights)
+  local layers = {}
   for t = 1, seg.repeat_ do
-    local f = seg.kind == "depth" and segment.facts(seg, layer_weights(seg, index, weights, t)) or shared
-    if not f then
-      f = segment.facts(seg, layer_weights(seg, index, weights, 1))
-      shared = f
-    end
-    layers[t] = f
+    layers[t] = seg.tied and layers[1] or segment.facts(seg, layer_weights(seg, weights, t))
   end
   local c = compose(layers, by_construction(seg).facts)
   c.layers, c.input = layers, layers[1].port.u
@@ -73,9 +68,9 @@ function certify.of(ir_text, weights)
   if not model then error(problem, 0) end
   local out = { segments = {}, weights = weights ~= nil }
   for i, seg in ipairs(model.segments) do
-    local s = { index = i, kind = seg.kind, depth = seg.repeat_, width = seg.nodes[seg.result].shape.cols, enters = seg.input and seg.input.cols, uncovered = segment.uncovered(seg),
+    local s = { index = i, once = seg.once, driven = seg.driven, depth = seg.repeat_, width = seg.nodes[seg.result].shape.cols, enters = seg.enters.cols, uncovered = segment.uncovered(seg),
                 construction = by_construction(seg) }
-    if weights then s.at_weights = at_weights(seg, i, weights) end
+    if weights then s.at_weights = at_weights(seg, weights) end
     out.segments[i] = s
   end
   return out

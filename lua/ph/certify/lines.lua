@@ -47,13 +47,13 @@ local function port_lines(out, s)
   if first.z > 0 then
     line(out, "", string.format("first layer: at most %s ||z|| + %s", number(first.z), number(first.one)), weights)
   else
-    line(out, "", string.format("sum over %s at most %s%s", s.kind == "time" and "steps" or "layers", number(w.port), first.u > 0 and string.format(" + %s sum||u||", number(first.u)) or ""), weights)
+    line(out, "", string.format("sum over %s at most %s%s", s.driven and "steps" or "layers", number(w.port), first.u > 0 and string.format(" + %s sum||u||", number(first.u)) or ""), weights)
   end
 end
 
 local function ceiling_lines(out, s)
   local c, w = s.construction, s.at_weights
-  local last = s.kind == "time" and "||x_T||" or "||z_L||"
+  local last = s.driven and "||x_T||" or "||z_L||"
   if w and w.factor_log == -math.huge then
     line(out, "norm ceiling", string.format("%s <= %s whatever the start", last, number(w.added)), weights)
   elseif c.gain == 0 and c.port.z == 0 then
@@ -100,7 +100,7 @@ local function volume_lines(out, s)
 end
 
 local function stream_lines(out, s)
-  out[#out + 1] = string.format("  segment %d: stream over %s, %d %s, width %d", s.index, s.kind, s.depth, s.kind == "time" and "steps" or "layers", s.width)
+  out[#out + 1] = string.format("  segment %d: stream over %s, %d %s, width %d", s.index, s.driven and "time" or "depth", s.depth, s.driven and "steps" or "layers", s.width)
   channel_lines(out, s)
   port_lines(out, s)
   ceiling_lines(out, s)
@@ -124,7 +124,7 @@ end
 function lines.of(certificate)
   local out = {}
   for _, s in ipairs(certificate.segments) do
-    if s.kind == "once" then once_lines(out, s) else stream_lines(out, s) end
+    if s.once then once_lines(out, s) else stream_lines(out, s) end
   end
   return out
 end

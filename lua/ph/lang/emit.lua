@@ -1,11 +1,12 @@
 --- From a model (a list of stages) to canonical IR text. The grammar is that of core/ir/ir.h.
 --
--- Canonical means: the text depends on what is computed, not on how the spec is written. Nodes are numbered in the order in
--- which the result needs them (arguments first, left to right), equal nodes are one node, unused ones vanish, parameters
--- are numbered and named in the order in which their nodes appear. Stages between streams form one `once` segment.
+-- Canonical means: the text depends on what is computed, not on how the spec is written. Nodes are numbered in the order
+-- in which the result needs them (arguments first, left to right), equal nodes are one node, unused ones vanish,
+-- parameters are numbered and named in the order in which their nodes appear. Stages between streams form one segment.
 
 local canon = require "ph.util.canon"
 local kinds = require "ph.schema.kinds"
+local native = require "ph.native"
 local op_table = require "ph.schema.op_table"
 local schema = require "ph.schema"
 local symbol = require "ph.lang.symbol"
@@ -78,12 +79,12 @@ function Writer:reference(root)
   return self.numbers[root]
 end
 
-local function segment_text(head, width, result, read)
+--- Text of a segment. head: what follows `segment`; result and read (or nil): symbols.
+local function segment_text(head, result, read)
   local w = new_writer()
   local last = w:reference(result)
   local out = read and w:reference(read)
-  local lines = { head }
-  if width then lines[2] = "width " .. width end
+  local lines = { "segment " .. head }
   table.move(w.params, 1, #w.params, #lines + 1, lines)
   table.move(w.nodes, 1, #w.nodes, #lines + 1, lines)
   lines[#lines + 1] = "result " .. last
@@ -91,6 +92,19 @@ local function segment_text(head, width, result, read)
   lines[#lines + 1] = "end"
   return table.concat(lines, "\n") .. "\n"
 end
+
+-- ---- shapes: { pos, wide, cols } of one sample ----
+
+--- "1 32", "28 28 3": as the IR has it.
+local function shape_words(s)
+  if s.wide == 1 then return string.format("%d %d", s.pos, s.cols) end
+  return string.format("%d %d %d", s.pos // s.wide, s.wide, s.cols)
+end
+
+local function same_shape(a, b) return a.pos == b.pos and a.wide == b.wide and a.cols == b.cols end
+
+--- What a driven stream takes at an iteration: a position of one axis, a line of two.
+local function place_of(s) return { pos = s.wide, wide = 1, cols = s.cols } end
 
 -- ---- stages ----
 
@@ -108,46 +122,71 @@ local function must_be_state(what, f, v)
   return v
 end
 
---- depth: how often the step is repeated, nil for a stage that runs once.
-local function trace_of(model, width, depth)
-  return { model = model, width = width, depth = depth }
+--- iterations: how often the block is repeated, nil for a stage that runs once.
+local function trace_of(model, width, iterations)
+  return { model = model, width = width, depth = iterations }
 end
 
-local function depth_segment(model, s, shape)
-  local trace = trace_of(model, shape.cols, s.depth)
-  local z = symbol.leaf(trace, "state", shape.pos, shape.cols)
-  local next_state = must_be_state("block", s.block, symbol.record(trace, s.block, z))
-  if next_state.cols ~= z.cols or next_state.pos ~= z.pos then
-    fail_in(s.block, "block", "turns a %s into a %s; a step keeps the shape", symbol.shape_text(z), symbol.shape_text(next_state))
+--- Number of iterations of a stream that `shape` enters.
+local function iterations_of(s, shape)
+  if not s.driven then return s.iterations end
+  local places, first = shape.pos // shape.wide, s.from == "input" and 1 or 0
+  local n = s.iterations or places - first
+  if n + first ~= places or n < 1 then
+    schema.fail("stream", "%s = %d, but its input has %d positions%s", s.steps and "steps" or "depth", n, places,
+      first == 1 and ": the first is where the state starts, each iteration takes one more" or "")
   end
-  return segment_text("segment depth " .. s.depth, nil, next_state), shape
+  return n
 end
 
-local function time_segment(model, s, shape)
-  local steps = s.steps or shape.pos
-  if steps ~= shape.pos then schema.fail("stream", "steps = %d, but its input has %d positions", steps, shape.pos) end
-  local trace = trace_of(model, s.width, steps)
-  local x, u = symbol.leaf(trace, "state", 1, s.width), symbol.leaf(trace, "input", 1, shape.cols)
-  local next_state = must_be_state("block", s.block, symbol.record(trace, s.block, x, u))
-  if next_state.cols ~= s.width then
-    fail_in(s.block, "block", "gives a %s, the state has width %d", symbol.shape_text(next_state), s.width)
+local function state_shape(s, shape)
+  if s.from == "zero" then return { pos = 1, wide = 1, cols = s.width } end
+  return s.driven and place_of(shape) or shape
+end
+
+--- "s2 repeat 30 tied driven from zero 1 64"
+local function stream_head(s, name, iterations, state)
+  return string.format("%s repeat %d%s%s%s", name, iterations, s.tied and " tied" or "", s.driven and " driven" or "",
+    s.from == "zero" and " from zero " .. shape_words(state) or "")
+end
+
+--- What goes on: the last state, or the read-outs of all iterations, those of the first before those of the second.
+local function read_shape(read, iterations)
+  if read.wide > 1 then schema.fail("stream", "what is read has positions on two axes: %s", symbol.shape_text(read)) end
+  return { pos = iterations * read.pos, wide = read.pos, cols = read.cols }
+end
+
+local function stream_segment(model, s, shape, name)
+  local iterations, state = iterations_of(s, shape), state_shape(s, shape)
+  local trace = trace_of(model, state.cols, iterations)
+  local x = symbol.leaf(trace, "state", state)
+  local next_state
+  if s.driven then
+    next_state = symbol.record(trace, s.block, x, symbol.leaf(trace, "input", place_of(shape)))
+  else
+    next_state = symbol.record(trace, s.block, x)
+  end
+  must_be_state("block", s.block, next_state)
+  if not same_shape(x, next_state) then
+    fail_in(s.block, "block", "turns a %s into a %s; a step keeps the shape", symbol.shape_text(x),
+      symbol.shape_text(next_state))
   end
   local read = s.read and must_be_state("read", s.read, symbol.record(trace, s.read, next_state))
-  local out = read and { pos = steps, cols = read.cols } or { pos = 1, cols = s.width }
-  return segment_text("segment time " .. steps, s.width, next_state, read), out
+  local text = segment_text(stream_head(s, s.name or name, iterations, state), next_state, read)
+  return text, read and read_shape(read, iterations) or state
 end
 
---- A run of stages that are no streams: one `once` segment, or nothing if they leave the value as it is.
-local function once_segment(model, stages, first, last, shape)
+--- A run of stages that are no streams: one segment, or nothing if they leave the value as it is.
+local function stage_segment(model, stages, first, last, shape, name)
   local trace = trace_of(model, shape.cols)
-  local start = symbol.leaf(trace, "state", shape.pos, shape.cols)
+  local start = symbol.leaf(trace, "state", shape)
   local z = start
   for i = first, last do
     z = must_be_state("stage", stages[i], symbol.record(trace, stages[i], z))
     trace.width = z.cols
   end
-  if rawequal(z, start) then return "", shape end
-  return segment_text("segment once 1", nil, z), { pos = z.pos, cols = z.cols }
+  if rawequal(z, start) then return nil, shape end
+  return segment_text(name, z), { pos = z.pos, wide = z.wide, cols = z.cols }
 end
 
 local function check_stages(stages)
@@ -168,30 +207,33 @@ end
 local function segments(stages, shape)
   local n, model, parts, i = check_stages(stages), {}, {}, 1
   while i <= n do
+    local name, last = "s" .. #parts + 1, i
     if kinds.tag(stages[i]) == "ph.stream" then
-      local segment = stages[i].depth and depth_segment or time_segment
-      parts[#parts + 1], shape = segment(model, stages[i], shape)
-      i = i + 1
+      parts[#parts + 1], shape = stream_segment(model, stages[i], shape, name)
     else
-      local last = i
       while last < n and kinds.callable(stages[last + 1]) do last = last + 1 end
-      parts[#parts + 1], shape = once_segment(model, stages, i, last, shape)
-      i = last + 1
+      parts[#parts + 1], shape = stage_segment(model, stages, i, last, shape, name)
     end
+    i = last + 1
   end
   return table.concat(parts), shape
 end
 
---- Canonical IR text of a model.
--- stages: list of layers, functions and streams; input = { positions =, features = }; options = { dtype = "f32", loss =, classes = }
+--- Canonical IR text of a model: of version 1 where that can say it, which the host decides.
+-- stages: list of layers, functions and streams; input = { positions =, features =, wide = positions of a line (1) };
+-- options = { dtype = "f32", loss =, classes = }
 function emit.model(stages, input, options)
-  local loss = options.loss or "none"
-  local text, out = segments(stages, { pos = input.positions, cols = input.features })
+  local shape = { pos = input.positions, wide = input.wide or 1, cols = input.features }
+  local text, out = segments(stages, shape)
   if text == "" then schema.fail("model", "has no stage that computes anything") end
   if options.classes and (out.cols ~= options.classes or out.pos ~= 1) then
-    schema.fail("model", "gives a %s, the task has %d classes: the last stage must give a state of width %d", symbol.shape_text(out), options.classes, options.classes)
+    schema.fail("model", "gives a %s, the task has %d classes: the last stage must give a state of width %d",
+      symbol.shape_text(out), options.classes, options.classes)
   end
-  return string.format("phrun-ir 1\ndtype %s\ninput %d %d\n%sloss %s\n", options.dtype or "f32", input.positions, input.features, text, loss)
+  local head = string.format("phrun-ir 2\ndtype %s\ninput %s\n", options.dtype or "f32", shape_words(shape))
+  local canonical, problem = native.ir_canonical(head .. text .. "loss " .. (options.loss or "none") .. "\n")
+  if not canonical then schema.fail("model", "%s", (problem:gsub("^line %d+: ", ""))) end
+  return canonical
 end
 
 return emit

@@ -44,12 +44,12 @@ local function make(s, shape)
   return setmetatable(s, Symbol)
 end
 
---- A leaf of the current trace: `state` or `input`, of one line of positions.
-function symbol.leaf(trace, op, pos, cols)
-  return make({ trace = trace, op = op, args = {}, attrs = {} }, { pos = pos, wide = 1, rows = 1, cols = cols })
+--- A leaf of the current trace: `state` or `input`. shape = { pos, wide, cols }.
+function symbol.leaf(trace, op, shape)
+  return make({ trace = trace, op = op, args = {}, attrs = {} }, { pos = shape.pos, wide = shape.wide, rows = 1, cols = shape.cols })
 end
 
-local most_numbers <const> = 1 << 26 -- as the IR has it
+local most_numbers <const> = native.ir_limits().numbers
 
 --- A parameter of the current trace. base: its letter; init: a ph.init.
 function symbol.parameter(trace, base, rows, cols, init)

@@ -5,8 +5,8 @@
 --   port_budget        ||z_t|| <= ||z_0|| + sum_{s<t} ||port_s||: violations beyond 1e-5 relative, and the largest quotient
 --   confusion          samples by label (rows) and first largest logit (columns)
 --
--- z_0 is the state that enters the stream, z_L the one that leaves it. With more than one stream over depth the scalars are
--- those of the longest; the profiles of all are kept. A stream over time starts at zero and has none of these ratios.
+-- z_0 is the state that enters the stream, z_L the one that leaves it. With more than one stream the scalars are
+-- those of the longest; the profiles of all are kept. A stream that starts from zero has none of these ratios.
 -- Nothing here is a bound: these are figures of the samples given.
 
 local native = require "ph.native"
@@ -17,11 +17,11 @@ local measure = {}
 measure.tolerance = 1e-5
 
 --- Of the segments of a parsed model: index of the stream whose figures stand for the net (the longest, the first of equals)
--- and indices of all streams over depth.
+-- and indices of all streams that start from what enters.
 function measure.streams(segments)
   local all, main = {}, nil
   for i, s in ipairs(segments) do
-    if s.kind == "depth" then
+    if not s.once and s.from == "input" then
       all[#all + 1] = i
       if not main or s.repeat_ > segments[main].repeat_ then main = i end
     end
@@ -112,7 +112,7 @@ end
 local known <const> = { growth = measure.growth, gradient_envelope = measure.gradient_envelope, port_budget = measure.port_budget }
 
 --- Takes the measures named in `names` for every stream of the plan. segments: as in native.ir_parse. Returns metrics (of the
--- main stream) and profiles, a map "s2/growth" -> tensor. Nets without a stream over depth have none.
+-- main stream) and profiles, a map "s2/growth" -> tensor. Nets without such a stream have none.
 function measure.all(plan, data, names, segments)
   local main, streams = measure.streams(segments)
   local metrics, profiles = {}, {}
