@@ -15,7 +15,8 @@ describe("canonical text", function()
     for _, v in ipairs { 0.1, 1 / 3, 1e-5, 100, 0.6, 2 ^ -20, 1 / math.sqrt(32), 123456789, 1e300, -0.25 } do
       local text = canon.ir_number(v)
       assert.equal(v, tonumber(text))
-      local ir = "phrun-ir 1\ndtype f32\ninput 1 2\nsegment once 1\nnode 0 state\nnode 1 scale by=" .. text .. " n0\nresult n1\nend\nloss none\n"
+      local ir = "phrun-ir 1\ndtype f32\ninput 1 2\nsegment once 1\nnode 0 state\nnode 1 scale by=" .. text
+        .. " n0\nresult n1\nend\nloss none\n"
       assert.equal(ir, (native.ir_check(ir)))
     end
   end)

@@ -1,5 +1,5 @@
--- Faults that people of the field report again and again, as small trials of the library; those of the whole program are in
--- tests/e2e/cases.py. The names carry the numbers of that list.
+-- Faults that people of the field report again and again, as small trials of the library; those of the whole program
+-- are in tests/e2e/cases.py. The names carry the numbers of that list.
 local checkpoint = require "ph.run.checkpoint"
 local job = require "ph.run.job"
 local native = require "ph.native"
@@ -31,7 +31,8 @@ local function scripted(plan, t, script)
     local v = script[t.state.epoch]
     return { loss = v, hits = 100 * v, n = 100, finite = v == v }
   end
-  return setmetatable({ eval = eval }, { __index = function(_, name) return function(_, ...) return plan[name](plan, ...) end end })
+  return setmetatable({ eval = eval },
+    { __index = function(_, name) return function(_, ...) return plan[name](plan, ...) end end })
 end
 
 local function hashes(group)
@@ -50,7 +51,8 @@ local function scripted_run(one, script, path, last)
   local plan <close> = assert(native.plan(one.ir, { batch = one.protocol.batch }))
   local t
   t = train.new {
-    protocol = one.protocol, seed = one.seed, classifies = true, data = { train = train_data, val = val_data }, n_train = 50, path = path, every = 1e9,
+    protocol = one.protocol, seed = one.seed, classifies = true, data = { train = train_data, val = val_data },
+    n_train = 50, path = path, every = 1e9,
     on_epoch = function(row) after[row[1]] = hashes(checkpoint.snapshot(plan)) end,
     stopped = function() return last ~= nil and t.state.epoch > last end,
   }
@@ -85,7 +87,8 @@ describe("validation that is not a number (P13)", function()
   local script <const> = { 0 / 0, 0.9, 0.8, 0 / 0, 0.7, 0 / 0, 0 / 0, 0 / 0, 0 / 0, 0 / 0 }
   local by_loss = small:gsub("patience = 4", "patience = 4, monitor = 'val.loss'")
 
-  --- Epochs trained, best epoch, its value, whether the weights kept are those of that epoch; stopped after `last` and gone on, if given.
+  --- Epochs trained, best epoch, its value, whether the weights kept are those of that epoch;
+  -- stopped after `last` and gone on, if given.
   local function outcome(text, last)
     local one, path, before = job_of(text), temp_file(), {}
     if last then
@@ -182,7 +185,8 @@ describe("a stream of coinciding eigenvalues (P17)", function()
       end
       for name, g in pairs(kept) do
         local at, wrong, e = plan:get(name, "value"):copy(), 0, 1e-5
-        -- at 2 I each entry alone raises the largest eigenvalue, so the difference has a kink there: a direction that keeps L = c I has none
+        -- at 2 I each entry alone raises the largest eigenvalue, so the difference has a kink there: a
+        -- direction that keeps L = c I has none
         local steps = name == "s1.L" and level == 2 and { level_of(1) } or {}
         if #steps == 0 then
           for k = 1, at:count() do
@@ -196,7 +200,8 @@ describe("a stream of coinciding eigenvalues (P17)", function()
           wrong = math.max(wrong, math.abs(difference - g:mul(step):sum()))
         end
         loss_at(name, at)
-        near(0, wrong, { atol = 1e-6 * most, why = "central difference: eps / e + e^2, against the norm of the gradient" })
+        near(0, wrong,
+          { atol = 1e-6 * most, why = "central difference: eps / e + e^2, against the norm of the gradient" })
       end
       assert(most > 1e-3, "a gradient that is not there proves nothing")
     end)
@@ -230,7 +235,8 @@ describe("LayerNorm at the edge (P20)", function()
         assert.is_nil(y:first_nonfinite())
         -- |y| is at most |x - mean| / sqrt(eps), whatever the variance
         assert(y:cast("f64"):norm() <= math.sqrt(d) * 1e-2, tostring(y))
-        local g = native.op_bwd("layernorm", args, { eps = eps }, samples, native.random("normal", 1, "cases.g", { 1, d }, 1, "f32"))
+        local g = native.op_bwd("layernorm", args, { eps = eps }, samples,
+          native.random("normal", 1, "cases.g", { 1, d }, 1, "f32"))
         for k = 1, 3 do assert.is_nil(g[k]:first_nonfinite()) end
         assert(g[1]:cast("f64"):norm() <= 2 * math.sqrt(d) / math.sqrt(eps), "no steeper than 1 / sqrt(eps)")
       end)
@@ -249,14 +255,17 @@ describe("LayerNorm at the edge (P20)", function()
     local ok, e = pcall(ph.layernorm, { eps = 0 })
     assert.is_false(ok)
     assert.matches("layernorm: 'eps' must be greater than 0, got 0", tostring(e))
-    local text, problem = native.ir_check "phrun-ir 1\ndtype f32\ninput 1 3\nsegment once 1\nparam g 1 3 ones\nparam b 1 3 zeros\nnode 0 state\nnode 1 layernorm eps=0 n0 p0 p1\nresult n1\nend\nloss none\n"
+    local text, problem = native.ir_check(
+      "phrun-ir 1\ndtype f32\ninput 1 3\nsegment once 1\nparam g 1 3 ones\nparam b 1 3 zeros\nnode 0 state\nnode 1 "
+      .. "layernorm eps=0 n0 p0 p1\nresult n1\nend\nloss none\n")
     assert.is_nil(text)
     assert.matches("eps", problem)
   end)
 
   it("keeps eps in what is recorded of a run, and so in its name", function()
     local function recorded(eps)
-      local e = assert(spec.load_text((small:gsub("return z %+", "return ph.layernorm { eps = " .. eps .. " } (z) +")), "eps.lua"))
+      local e = assert(
+        spec.load_text((small:gsub("return z %+", "return ph.layernorm { eps = " .. eps .. " } (z) +")), "eps.lua"))
       return job.cells(e)[1].jobs[1]
     end
     assert.matches("layernorm eps=1e%-12 ", recorded("1e-12").ir)

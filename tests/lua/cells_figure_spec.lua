@@ -10,7 +10,8 @@ local function book(records)
   assert(native.mkdir(dir))
   local prev, lines = "", {}
   for n, record in ipairs(records) do
-    local line, hash = ledger.line({ event = "done", run = record.run, record = record }, n, prev, "2026-01-01T00:00:00Z")
+    local line, hash = ledger.line({ event = "done", run = record.run, record = record }, n, prev,
+      "2026-01-01T00:00:00Z")
     lines[n], prev = line, hash
   end
   lines[#lines + 1] = ""
@@ -25,7 +26,10 @@ end
 
 describe("the figure of a ledger", function()
   it("goes through the means over seeds of chosen runs", function()
-    local dir = book { run("ph", 30, 0, 0.9, true), run("ph", 30, 1, 0.7, true), run("ph", 30, 1, 0.1, false), run("ph", 60, 0, 0.6, true), run("resnet", 30, 0, 0.5, true) }
+    local dir = book {
+      run("ph", 30, 0, 0.9, true), run("ph", 30, 1, 0.7, true), run("ph", 30, 1, 0.1, false),
+      run("ph", 60, 0, 0.6, true), run("resnet", 30, 0, 0.5, true),
+    }
     local figure = cells_figure.figure { dir }
     assert.equal(1, #figure.panels)
     local panel = figure.panels[1]
@@ -37,7 +41,9 @@ describe("the figure of a ledger", function()
   end)
 
   it("names the families under their marks when there is one depth", function()
-    local panel = cells_figure.figure { book { run("ph", 30, 0, 0.9, true), run("resnet", 30, 0, 0.5, true) } }.panels[1]
+    local panel = cells_figure.figure {
+      book { run("ph", 30, 0, 0.9, true), run("resnet", 30, 0, 0.5, true) },
+    }.panels[1]
     assert.same({ "depth = 30", "ph resnet" }, { panel.xlabel, panel.xnames })
     assert.equal(2, panel.series[4].data:at(1, 1))
     assert.matches("ph +resnet", require "ph.figure".text({ name = "cells", title = "", panels = { panel } }, 80))

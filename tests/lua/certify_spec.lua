@@ -17,8 +17,8 @@ end
 local function pick(list) return list[math.floor(uniform() * #list) + 1] end
 local function whole(low, high) return low + math.floor(uniform() * (high - low + 1)) end
 
--- How the ops of the table can be called: matrices (m), vectors of parameters (r), states (v), a letter an argument. A skew or positive
--- semidefinite argument is any matrix here: the certificate has to find out.
+-- How the ops of the table can be called: matrices (m), vectors of parameters (r), states (v), a letter an argument. A
+-- skew or positive semidefinite argument is any matrix here: the certificate has to find out.
 local kind_of <const> = { m = "m", q = "m", k = "m", p = "m", v = "r", s = "v" }
 local calls, names = {}, {}
 for _, row in ipairs(op_table.rows) do
@@ -28,10 +28,13 @@ for _, row in ipairs(op_table.rows) do
     names[#names + 1] = row.name
   end
 end
-local numbers <const> = { positive = { 0.05, 0.3, 1, 3 }, real = { -2, -0.5, 0.1, 1, 3 }, count = { 1, 2 }, index = { 0, 1 } }
+local numbers <const> = {
+  positive = { 0.05, 0.3, 1, 3 }, real = { -2, -0.5, 0.1, 1, 3 }, count = { 1, 2 }, index = { 0, 1 },
+}
 local favourites <const> = { "apply", "add", "bias", "cayley", "damping", "tanh", "gram", "skew", "guard" }
 
--- A program under construction: text lines, and what of each kind there is to use, { ref = "p0" or "n3", pos, wide, rows, cols }.
+-- A program under construction: text lines, and what of each kind there is to use, { ref =
+-- "p0" or "n3", pos, wide, rows, cols }.
 local function start(d)
   local state = { ref = "n0", pos = 1, wide = 1, rows = 1, cols = d }
   return { d = d, params = {}, nodes = { "node 0 state" }, m = {}, r = {}, v = { state }, count = 1 }
@@ -96,7 +99,9 @@ end
 
 -- ---- the program, run op by op ----
 
-local function random(name, shape, scale) return native.random("normal", counter, "certify_spec." .. name, shape, scale) end
+local function random(name, shape, scale)
+  return native.random("normal", counter, "certify_spec." .. name, shape, scale)
+end
 
 local function weights_of(p)
   local out = {}
@@ -143,7 +148,10 @@ local function inspect(seg, weights, d)
   local z, step = random("z", { n, d }, 10 ^ (4 * uniform() - 2)), random("step", { n, d }, 10 ^ (4 * uniform() - 3))
   local v, w = run(seg, weights, z), run(seg, weights, z + step)
   if v:first_nonfinite() or w:first_nonfinite() then return nil end
-  return { v = v:rownorms(), z = z:rownorms(), step = step:rownorms(), moved = (w - v):rownorms(), most = math.max(math.abs(v:min()), math.abs(v:max())), scale = v:norm() + w:norm() }
+  return {
+    v = v:rownorms(), z = z:rownorms(), step = step:rownorms(), moved = (w - v):rownorms(),
+    most = math.max(math.abs(v:min()), math.abs(v:max())), scale = v:norm() + w:norm(),
+  }
 end
 
 local function check(f, seen, text, which)
@@ -152,7 +160,8 @@ local function check(f, seen, text, which)
     local z, v, step, moved = seen.z:at(i), seen.v:at(i), seen.step:at(i), seen.moved:at(i)
     local tiny = 1e-9 * (1 + seen.scale)
     local function holds(value, limit, what)
-      assert(not (value > limit * slack + tiny), string.format("%s %s: %.17g above %.17g\n%s", which, what, value, limit, text))
+      assert(not (value > limit * slack + tiny),
+        string.format("%s %s: %.17g above %.17g\n%s", which, what, value, limit, text))
     end
     holds(v, f.gain * z + f.steep.z * z + f.steep.one, "steep norm")
     holds(v, f.gain * z + f.port.z * z + f.port.one, "norm")
@@ -175,7 +184,8 @@ describe("the certificate of random blocks", function()
         local c = segment.facts(seg)
         check(f, seen, text, "at weights")
         check(c, seen, text, "by construction")
-        assert(c.channel[1] - 1e-6 <= f.channel[2] and f.channel[1] <= c.channel[2] + 1e-6, "log-volume outside its bracket\n" .. text)
+        assert(c.channel[1] - 1e-6 <= f.channel[2] and f.channel[1] <= c.channel[2] + 1e-6,
+          "log-volume outside its bracket\n" .. text)
         tried = tried + 1
         if f.port.z == 0 and f.reads then bounded = bounded + 1 end
         if f.lip == 0 and f.gain > 0 then linear = linear + 1 end
@@ -204,7 +214,8 @@ return ph.experiment { name = "c", task = ph.task.circles { classes = 4, width =
   return e:ir(e:cells()[1])
 end
 
-local ph_block <const> = "return ph.damping { d, step = h, budget = 1 } * (ph.cayley { d } * z) + h * ph.linear(d)(ph.tanh(ph.affine(d)(z)))"
+local ph_block <const> = "return ph.damping { d, step = h, budget = 1 } * (ph.cayley { d } * z) + h * "
+  .. "ph.linear(d)(ph.tanh(ph.affine(d)(z)))"
 
 describe("what a certificate says", function()
   local function text_of(body) return table.concat(certify.report(certify.at_start(experiment(body), 3)), "\n") end
@@ -236,7 +247,8 @@ describe("what a certificate says", function()
   end)
 
   it("of LayerNorm on the trunk: states bounded, slopes not usefully", function()
-    local c = certify.at_start(experiment "return ph.layernorm(z + ph.linear(d)(ph.tanh(ph.affine(d)(z))))", 3).segments[1]
+    local c = certify.at_start(experiment "return ph.layernorm(z + ph.linear(d)(ph.tanh(ph.affine(d)(z))))",
+      3).segments[1]
     assert.equal(0, c.construction.gain)
     assert(math.abs(c.at_weights.added - math.sqrt(6)) < 1e-12, "max|gamma| sqrt(d) + ||beta||, gamma 1, beta 0")
     assert(c.at_weights.lip_most > 100)
@@ -248,13 +260,16 @@ describe("what a certificate says", function()
     local c = certify.at_start(experiment(body), 3).segments[1]
     assert.is_false(c.construction.reads)
     local w = c.at_weights
-    assert(w.meter < 0 and w.channel[1] <= w.meter and w.channel[1] >= math.log(3) * w.meter, "-ln|det| is at least sum h tr R and at most ln 3 times it")
+    assert(w.meter < 0 and w.channel[1] <= w.meter and w.channel[1] >= math.log(3) * w.meter,
+      "-ln|det| is at least sum h tr R and at most ln 3 times it")
     assert.equal(w.low, w.channel[1])
     assert.matches("never amplified going down", text_of(body))
   end)
 
   it("does not believe a damping or a transport whose argument is a free matrix", function()
-    local c = certify.of "phrun-ir 1\ndtype f64\ninput 1 2\nsegment depth 1\nparam A 2 2 zeros\nnode 0 cayley p0\nnode 1 damping step=1 n0\nnode 2 state\nnode 3 apply n1 n2\nresult n3\nend\nloss none\n"
+    local c = certify.of(
+      "phrun-ir 1\ndtype f64\ninput 1 2\nsegment depth 1\nparam A 2 2 zeros\nnode 0 cayley p0\nnode 1 damping "
+      .. "step=1 n0\nnode 2 state\nnode 3 apply n1 n2\nresult n3\nend\nloss none\n")
     assert.equal(math.huge, c.segments[1].construction.gain)
   end)
 end)
@@ -272,8 +287,11 @@ describe("where the ceiling is attained", function()
 
   local function weights(b)
     local zero = constant({ 5, 6, 6 }, function() return 0 end)
-    return { ["s1.A"] = zero, ["s1.L"] = zero, ["s1.W"] = zero, ["s1.b"] = constant({ 5, 1, 6 }, function() return b end), ["s1.B"] = constant({ 5, 6, 6 }, function() return 0.5 / 6 end),
-             ["s2.W"] = native.tensor({ 4, 6 }, "f64"), ["s2.b"] = native.tensor({ 1, 4 }, "f64") }
+    return {
+      ["s1.A"] = zero, ["s1.L"] = zero, ["s1.W"] = zero, ["s1.b"] = constant({ 5, 1, 6 }, function() return b end),
+      ["s1.B"] = constant({ 5, 6, 6 }, function() return 0.5 / 6 end), ["s2.W"] = native.tensor({ 4, 6 }, "f64"),
+      ["s2.b"] = native.tensor({ 1, 4 }, "f64"),
+    }
   end
 
   it("no damping on the state, all ports along it: ||z_L|| = ||z_0|| + sum h||B|| sqrt(d)", function()
@@ -293,7 +311,9 @@ describe("where the ceiling is attained", function()
   end)
 
   it("h B W = I at z = 0: the slope 1 + h||B||||W|| = 2 (law E3)", function()
-    local ir = "phrun-ir 1\ndtype f64\ninput 1 3\nsegment depth 1\nparam W 3 3 zeros\nparam B 3 3 zeros\nnode 0 state\nnode 1 apply p0 n0\nnode 2 tanh n1\nnode 3 apply p1 n2\n" ..
+    local ir =
+      "phrun-ir 1\ndtype f64\ninput 1 3\nsegment depth 1\nparam W 3 3 zeros\nparam B 3 3 zeros\nnode 0 state\nnode "
+      .. "1 apply p0 n0\nnode 2 tanh n1\nnode 3 apply p1 n2\n" ..
       "node 4 scale by=0.5 n3\nnode 5 add n0 n4\nresult n5\nend\nloss none\n"
     local w = { ["s1.W"] = native.eye(3), ["s1.B"] = native.eye(3) * 2.0 }
     local c = certify.of(ir, w).segments[1].at_weights
@@ -317,7 +337,8 @@ describe("a trained net", function()
       local seen = plan:probe(data, nil, { segment = 1, state = true, grad = true })
       for i = 1, 16 do assert(seen.state:at(i, 6) <= (seen.state:at(i, 1) + c.added) * (1 + 1e-5), "float32 states") end
       local first, last = seen.grad:at(1), seen.grad:at(6)
-      assert(math.log(first / last) <= c.lip_log + 1e-4 and math.log(first / last) >= c.least_log - 1e-4, "round " .. round)
+      assert(math.log(first / last) <= c.lip_log + 1e-4 and math.log(first / last) >= c.least_log - 1e-4,
+        "round " .. round)
       for _ = 1, 40 do plan:step(data, nil, { kind = "adam", lr = 0.05 }) end
     end
     plan:close()
@@ -344,8 +365,10 @@ return ph.experiment { name = "c", task = ph.task.circles { classes = 4, width =
       local ir = ir_of("{ contract = 1e3 }", depth):gsub("dtype f32", "dtype f64")
       local c = certify.of(ir).segments[1]
       assert(math.abs(depth * c.construction.channel[1] + math.log(1e3)) < 1e-9)
-      local weights = { ["s1.A"] = native.random("normal", 1, "c.A", { depth, 6, 6 }), ["s1.L"] = native.tensor({ depth, 6, 6 }, "f64"), ["s2.W"] = native.tensor({ 4, 6 }, "f64"),
-                        ["s2.b"] = native.tensor({ 1, 4 }, "f64") }
+      local weights = {
+        ["s1.A"] = native.random("normal", 1, "c.A", { depth, 6, 6 }), ["s1.L"] = native.tensor({ depth, 6, 6 }, "f64"),
+        ["s2.W"] = native.tensor({ 4, 6 }, "f64"), ["s2.b"] = native.tensor({ 1, 4 }, "f64"),
+      }
       for t = 1, depth do
         for i = 1, 6 do weights["s1.L"]:put(7.0, t, i, i) end -- far above the budget in every direction
       end
@@ -355,7 +378,10 @@ return ph.experiment { name = "c", task = ph.task.circles { classes = 4, width =
   end)
 
   it("refuses what is no contraction, naming the key", function()
-    for budget, text in pairs { ["{ contract = 0.5 }"] = "contract = kappa }", ["{ contrast = 3 }"] = "unknown key 'contrast'", ["{}"] = "contract = kappa }" } do
+    for budget, text in pairs {
+      ["{ contract = 0.5 }"] = "contract = kappa }", ["{ contrast = 3 }"] = "unknown key 'contrast'",
+      ["{}"] = "contract = kappa }",
+    } do
       local e, problems = require("ph.lang.spec").load_text(text_with(budget, 2), "b.lua", {})
       assert.is_nil(e)
       assert(problems[1].text:find(text, 1, true), problems[1].text)

@@ -14,7 +14,8 @@ describe("cayley", function()
 
   it("of a given skew matrix is the rational map", function()
     local C = ph.cayley_of(ph.tensor { { 0, 2 }, { -2, 0 } })
-    near(ph.tensor { { 0, -1 }, { 1, 0 } }, C, { atol = 1e-15, why = "S = 2J turns by 90 degrees, exact rational value" })
+    near(ph.tensor { { 0, -1 }, { 1, 0 } }, C,
+      { atol = 1e-15, why = "S = 2J turns by 90 degrees, exact rational value" })
   end)
 end)
 
@@ -67,7 +68,8 @@ describe("states outside a block", function()
   it("take activations and numbers", function()
     local z = ph.tensor { -1, 0, 2 }
     near({ 0, 0, 2 }, ph.relu(z))
-    near({ -0.7615941559557649, 0, 0.9640275800758169 }, ph.tanh(z), { atol = 1e-15, why = "correctly rounded to an ulp" })
+    near({ -0.7615941559557649, 0, 0.9640275800758169 }, ph.tanh(z),
+      { atol = 1e-15, why = "correctly rounded to an ulp" })
     near({ -0.5, 0, 1 }, (0.5 * ph.batch(z:reshape { 1, 3 })).tensor:reshape { 3 })
     near({ 1, 0, 4 }, ph.mul(z, z))
   end)

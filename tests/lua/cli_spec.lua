@@ -83,12 +83,15 @@ describe("the command line", function()
     assert.equal(0, code)
     assert.matches("^phrun %d+%.%d+%.%d+", short)
     local _, long = phrun("--version", "-v")
-    for _, word in ipairs { "cpu", "features", "kernels", "openblas", "core: ", "threads: 1", "compiler" } do assert.is_truthy(long:find(word, 1, true), word) end
+    for _, word in ipairs { "cpu", "features", "kernels", "openblas", "core: ", "threads: 1", "compiler" } do
+      assert.is_truthy(long:find(word, 1, true), word)
+    end
     assert.matches("hdf5 +1%.%d+%.%d+\n", long)
   end)
 
   it("maps faults to their codes and other errors to 1", function()
-    package.preload["ph.verb.plot"], package.loaded["ph.verb.plot"] = nil, { main = function() fault.raise(fault.GUARD, "guarded %d", 7) end }
+    package.preload["ph.verb.plot"], package.loaded["ph.verb.plot"] = nil,
+      { main = function() fault.raise(fault.GUARD, "guarded %d", 7) end }
     local code, _, problem = phrun "plot"
     assert.same({ 11, "phrun: guarded 7\n" }, { code, problem })
     package.loaded["ph.verb.plot"].main = function() error("a bug\nwith more", 0) end

@@ -61,7 +61,8 @@ describe("cells", function()
   it("come in the order of axes and values, seed fastest", function()
     assert.same({
       "family=ph depth=3 seed=0", "family=ph depth=3 seed=1", "family=ph depth=5 seed=0", "family=ph depth=5 seed=1",
-      "family=resnet depth=3 seed=0", "family=resnet depth=3 seed=1", "family=resnet depth=5 seed=0", "family=resnet depth=5 seed=1",
+      "family=resnet depth=3 seed=0", "family=resnet depth=3 seed=1", "family=resnet depth=5 seed=0",
+      "family=resnet depth=5 seed=1",
     }, labels(assert(load(base))))
   end)
 
@@ -96,7 +97,8 @@ describe("cells", function()
   it("may keep one value that the cells left over do not read", function()
     local text = replaced("{ family = { \"ph\", \"resnet\" }, depth = { 3, 5 }, seed = { 0, 1 } }",
       "{ { variant = 'a', family = 'ph', depth = 3 }, { variant = 'b', family = 'ph', width = 8 } }")
-    text = text:gsub("function%(cell%)", "function(cell) if cell.variant == 'b' then return { ph.affine(cell.width), ph.affine(4) } end", 1)
+    text = text:gsub("function%(cell%)",
+      "function(cell) if cell.variant == 'b' then return { ph.affine(cell.width), ph.affine(4) } end", 1)
     local e = assert(load(text))
     assert.same({ "family=ph depth=3 variant=a seed=0", "family=ph width=8 variant=b seed=0" }, labels(e))
     assert.same({ "family=ph width=8 variant=b seed=0" }, labels(assert(load(text, { "variant=b" }))))
@@ -111,7 +113,8 @@ describe("cells", function()
 
   it("can have a task each", function()
     local e = assert(load(replaced("task = ph.task.circles { width = d, split = { train = 8, val = 4, test = 4 } }",
-      "task = function(cell) return ph.task.circles { width = d, noise = cell.noise, split = { train = 8, val = 4, test = 4 } } end")
+      "task = function(cell) return ph.task.circles { width = d, noise = cell.noise, split = { train = 8, val = "
+      .. "4, test = 4 } } end")
       :gsub("seed = { 0, 1 }", "noise = { 0.1, 0.3 }"), nil))
     assert.equal(0.1, e:task_of(e:cells()[1]).values.noise)
     assert.equal(0.3, e:task_of(e:cells()[2]).values.noise)
@@ -122,11 +125,14 @@ end)
 describe("candidates", function()
   it("come in order", function()
     local e = assert(load(replaced("lr = { 0.1, 0.2 }", "lr = { 0.2, 0.1 }, batch = { 4, 8 }")))
-    assert.same({ { batch = 4, lr = 0.2 }, { batch = 4, lr = 0.1 }, { batch = 8, lr = 0.2 }, { batch = 8, lr = 0.1 } }, e:candidates())
+    assert.same({
+      { batch = 4, lr = 0.2 }, { batch = 4, lr = 0.1 }, { batch = 8, lr = 0.2 }, { batch = 8, lr = 0.1 },
+    }, e:candidates())
   end)
 
   it("are one without select, which needs a rate", function()
-    local e = assert(load(replaced("select = { lr = { 0.1, 0.2 } },", ""):gsub("epochs = 2", "epochs = 2, lr = 0.1"), nil))
+    local e = assert(
+      load(replaced("select = { lr = { 0.1, 0.2 } },", ""):gsub("epochs = 2", "epochs = 2, lr = 0.1"), nil))
     assert.same({ {} }, e:candidates())
     local _, problem = load(replaced("select = { lr = { 0.1, 0.2 } },", ""))
     assert.matches("no learning rate", problem)
@@ -141,17 +147,23 @@ describe("key=value", function()
   it("keeps values of an axis", function()
     local e = assert(load(base, { "family=ph", "depth=5", "seed=1" }))
     assert.same({ "family=ph depth=5 seed=1" }, labels(e))
-    assert.equal(1, #assert(load(base, { { key = "family", value = "ph" }, { key = "depth", value = "5" }, { key = "seed", value = "1" } })):cells())
+    assert.equal(1,
+      #assert(
+        load(base,
+          { { key = "family", value = "ph" }, { key = "depth", value = "5" }, { key = "seed", value = "1" } })):cells())
   end)
 
   it("puts new values in their place", function()
-    assert.same({ "family=ph depth=7 seed=0", "family=ph depth=9 seed=0" }, labels(assert(load(base, { "family=ph", "depth=7,9", "seed=0" }))))
+    assert.same({ "family=ph depth=7 seed=0", "family=ph depth=9 seed=0" },
+      labels(assert(load(base, { "family=ph", "depth=7,9", "seed=0" }))))
   end)
 
   it("drops sub-grids that have none of the values", function()
-    local text = replaced("{ family = { \"ph\", \"resnet\" }, depth = { 3, 5 }, seed = { 0, 1 } }", "{ { family = 'ph', depth = { 3, 5 } }, { family = 'resnet', depth = 5 } }")
+    local text = replaced("{ family = { \"ph\", \"resnet\" }, depth = { 3, 5 }, seed = { 0, 1 } }",
+      "{ { family = 'ph', depth = { 3, 5 } }, { family = 'resnet', depth = 5 } }")
     assert.same({ "family=ph depth=3 seed=0" }, labels(assert(load(text, { "depth=3" }))))
-    assert.same({ "family=ph depth=5 seed=0", "family=resnet depth=5 seed=0" }, labels(assert(load(text, { "depth=5" }))))
+    assert.same({ "family=ph depth=5 seed=0", "family=resnet depth=5 seed=0" },
+      labels(assert(load(text, { "depth=5" }))))
   end)
 
   it("changes keys of train, task and select", function()
@@ -162,17 +174,24 @@ describe("key=value", function()
   end)
 
   it("changes the tasks that a function gives", function()
-    local e = assert(load(replaced("task = ph.task", "task = function() return ph.task"):gsub("test = 4 } },", "test = 4 } } end,"), { "task.noise=0.5" }))
+    local e = assert(
+      load(replaced("task = ph.task", "task = function() return ph.task"):gsub("test = 4 } },", "test = 4 } } end,"),
+        { "task.noise=0.5" }))
     assert.equal(0.5, e:task_of(e:cells()[1]).values.noise)
   end)
 
   it("that means nothing is refused with the nearest word", function()
     local cases = {
-      ["famly=ph"] = "command line: unknown key 'famly' %(did you mean 'family'%?%)", ["epochs=3"] = "did you mean 'train.epochs'",
-      ["train.epoch=3"] = "did you mean 'train.epochs'", ["depth=2.5"] = "command line: depth element 1 must be a whole number, got 2.5",
-      ["train.epochs=1,2"] = "train.epochs takes one value", ["depth="] = "depth= has no value", ["depth=3,,4"] = "an empty value",
-      depth = "'depth' is no key=value", ["train.lr=nan"] = "command line: adam: 'lr' must be a number", ["task.turns=2"] = "unknown key 'task.turns'",
-      ["data=/x"] = "unknown key 'task.dir'", ["select.by=test.loss"] = "choosing by test data is refused", ["train.lr=-1"] = "must be greater than 0",
+      ["famly=ph"] = "command line: unknown key 'famly' %(did you mean 'family'%?%)",
+      ["epochs=3"] = "did you mean 'train.epochs'",
+      ["train.epoch=3"] = "did you mean 'train.epochs'",
+      ["depth=2.5"] = "command line: depth element 1 must be a whole number, got 2.5",
+      ["train.epochs=1,2"] = "train.epochs takes one value", ["depth="] = "depth= has no value",
+      ["depth=3,,4"] = "an empty value",
+      depth = "'depth' is no key=value", ["train.lr=nan"] = "command line: adam: 'lr' must be a number",
+      ["task.turns=2"] = "unknown key 'task.turns'",
+      ["data=/x"] = "unknown key 'task.dir'", ["select.by=test.loss"] = "choosing by test data is refused",
+      ["train.lr=-1"] = "must be greater than 0",
     }
     for override, pattern in pairs(cases) do
       local e, problem = load(base, { override })
@@ -193,9 +212,17 @@ describe("a rerun", function()
   it("is not made by a comment, indentation, order of keys, or a moved helper", function()
     assert.same({}, changed("-- a comment\n" .. base:gsub("\n", "\n   ")))
     assert.same({}, changed(replaced("name = \"t\",", ""):gsub("measure =", "name = 't', measure =")))
-    assert.same({}, changed(replaced("{ width = d, split = { train = 8, val = 4, test = 4 } }", "{ split = { test = 4, val = 4, train = 8 }, width = 16 / 2 }")))
-    assert.same({}, changed(replaced("return ph.linear(d)(ph.tanh(ph.affine(d)(z)))", "local inner = ph.affine(d)\n local t = ph.tanh(inner(z))\n return ph.linear(d)(t)")))
-    assert.same({}, changed(replaced("train = ph.adam { epochs = 2 }", "train = ph.adam { epochs = 2, checkpoint = 5, beta1 = 0.9 }")))
+    assert.same({},
+      changed(
+        replaced("{ width = d, split = { train = 8, val = 4, test = 4 } }",
+          "{ split = { test = 4, val = 4, train = 8 }, width = 16 / 2 }")))
+    assert.same({},
+      changed(
+        replaced("return ph.linear(d)(ph.tanh(ph.affine(d)(z)))",
+          "local inner = ph.affine(d)\n local t = ph.tanh(inner(z))\n return ph.linear(d)(t)")))
+    assert.same({},
+      changed(
+        replaced("train = ph.adam { epochs = 2 }", "train = ph.adam { epochs = 2, checkpoint = 5, beta1 = 0.9 }")))
   end)
 
   it("is made by a changed meaning, of exactly the runs concerned", function()

@@ -1,4 +1,5 @@
--- The guided tour: every line of docs/explore.md is run, in order, in one session; `--> text` must be in what it prints.
+-- The guided tour: every line of docs/explore.md is run, in order, in one session;
+-- `--> text` must be in what it prints.
 
 local native = require "ph.native"
 local Session = require "ph.repl.session"
@@ -31,7 +32,9 @@ local function blocks(text)
 end
 
 local function shell(line, dir)
-  local code, out, err = native.popen({ "sh", "-c", "cd '" .. root .. "' && PATH='" .. dir .. "':$PATH && " .. line }, "")
+  local code, out, err = native.popen({
+    "sh", "-c", "cd '" .. root .. "' && PATH='" .. dir .. "':$PATH && " .. line,
+  }, "")
   assert(code == 0, string.format("%s: exit %s\n%s%s", line, tostring(code), out, err or ""))
 end
 
@@ -52,7 +55,8 @@ describe("docs/explore.md", function()
           session:feed(code or line)
           assert(#failed == 0, line .. "\n" .. table.concat(failed, "\n"))
           local text = table.concat(said, "\n")
-          assert(not want or text:find(want, 1, true), string.format("%s\nprints\n%s\nwithout '%s'", line, text, want or ""))
+          assert(not want or text:find(want, 1, true),
+            string.format("%s\nprints\n%s\nwithout '%s'", line, text, want or ""))
         end
       end
     end

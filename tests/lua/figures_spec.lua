@@ -18,8 +18,12 @@ local function sample()
     for c, v in ipairs { i, 10.0 ^ (i / 4 - 1), 10.0 ^ (i / 4 + 1) } do band:put(v, i, c) end
   end
   local panel = { title = 'growth "so to say"', xlabel = "layer", ylabel = "norm", logy = true, series = {
-    { label = "5 to 95 %", style = "band", data = band, color = 1 }, { label = "median", style = "line", data = curve, color = 1 } } }
-  return { name = "fig9", title = "A test", panels = { panel, { xlabel = "x", ylabel = "y", key = false, series = { { style = "points", data = curve } } } } }
+    { label = "5 to 95 %", style = "band", data = band, color = 1 },
+    { label = "median", style = "line", data = curve, color = 1 } } }
+  return {
+    name = "fig9", title = "A test",
+    panels = { panel, { xlabel = "x", ylabel = "y", key = false, series = { { style = "points", data = curve } } } },
+  }
 end
 
 local function written(figure)
@@ -56,7 +60,9 @@ describe("figures", function()
     local dir, path = written(sample())
     assert.is_nil(native.getenv "DISPLAY")
     local out = caught(function() assert.equal(0, plot.main { results = path }) end)
-    for name, magic in pairs { ["fig9.png"] = "^\137PNG", ["fig9.svg"] = "<svg", ["fig9.pdf"] = "^%%PDF", ["fig8.png"] = "^\137PNG" } do
+    for name, magic in pairs {
+      ["fig9.png"] = "^\137PNG", ["fig9.svg"] = "<svg", ["fig9.pdf"] = "^%%PDF", ["fig8.png"] = "^\137PNG",
+    } do
       local file = dir .. "/figures/" .. name
       assert.matches(magic, assert(native.read_file(file)))
       assert(out:find(file, 1, true), name)
@@ -72,8 +78,13 @@ describe("figures", function()
 
   it("give lines of one colour one dash, and in characters one character", function()
     local y = native.from({ { 1, 1 }, { 2, 3 } }, "f64")
-    local panel = { logy = true, series = { { label = "a", style = "line", data = y, color = 1 }, { label = "", style = "line", data = y * 2, color = 1 },
-      { label = "b", style = "line", data = y * 50, color = 2 } } }
+    local panel = {
+      logy = true,
+      series = {
+        { label = "a", style = "line", data = y, color = 1 }, { label = "", style = "line", data = y * 2, color = 1 },
+        { label = "b", style = "line", data = y * 50, color = 2 },
+      },
+    }
     local figure = { name = "f", title = "t", panels = { panel } }
     local dashes = {}
     for dash in figures.script(figure, ""):gmatch "lw 2 dt (%d)" do dashes[#dashes + 1] = dash end

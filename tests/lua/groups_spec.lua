@@ -38,6 +38,7 @@ describe("parameter groups", function()
 
   it("change nothing in the text of a protocol without them", function()
     assert.is_nil(ph.adam { lr = 1e-3, epochs = 1 }:canonical():find "groups")
-    assert.truthy(protocol({ { "A", lr = 0.5 } }):canonical():find('groups=[{"frozen":false,"lr":0.5,"match":"A"}]', 1, true))
+    assert.truthy(
+      protocol({ { "A", lr = 0.5 } }):canonical():find('groups=[{"frozen":false,"lr":0.5,"match":"A"}]', 1, true))
   end)
 end)

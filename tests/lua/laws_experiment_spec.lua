@@ -1,4 +1,5 @@
--- The experiment on laws from outside: a small one runs, is not run again, can be verified and drawn; the suite's exit codes.
+-- The experiment on laws from outside: a small one runs, is not run again, can be
+-- verified and drawn; the suite's exit codes.
 
 local native = require "ph.native"
 
@@ -73,7 +74,8 @@ describe("an experiment on laws", function()
   end)
 
   it("refuses unknown keys and words on the command line, with the place", function()
-    local bad = place 'local ph = require "ph"\nreturn ph.laws_experiment { name = "x", laws = { ph.law.volume { layer = 3 } } }\n'
+    local bad = place(
+      'local ph = require "ph"\nreturn ph.laws_experiment { name = "x", laws = { ph.law.volume { layer = 3 } } }\n')
     local code, _, err = phrun("run", bad .. "/s.lua")
     assert.equal(2, code)
     assert.matches("s%.lua:2: law%.volume: unknown key 'layer' %(did you mean 'layers'%?%)", err)

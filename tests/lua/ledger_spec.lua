@@ -13,7 +13,9 @@ local function filled(n)
   local dir = temp_dir()
   local book = assert(ledger.open(dir))
   for i = 1, n do
-    assert(book:append { event = "done", run = "r" .. i, record = { run = "r" .. i, status = "done", metrics = { ["val.loss"] = i / 3 } } })
+    assert(book:append {
+      event = "done", run = "r" .. i, record = { run = "r" .. i, status = "done", metrics = { ["val.loss"] = i / 3 } },
+    })
   end
   return dir, book
 end
@@ -126,7 +128,8 @@ end)
 
 describe("reading JSON of others", function()
   it("takes blanks, escapes and unicode", function()
-    assert.same({ a = { 1, -2.5, 1e3, true, false, "" }, ["k\n"] = 'q"\\/\b' }, json.decode ' { "a" : [ 1, -2.5,1E3 , true,false,"" ] ,\n"k\\n":"q\\"\\\\\\/\\b"}\r\n ')
+    assert.same({ a = { 1, -2.5, 1e3, true, false, "" }, ["k\n"] = 'q"\\/\b' },
+      json.decode ' { "a" : [ 1, -2.5,1E3 , true,false,"" ] ,\n"k\\n":"q\\"\\\\\\/\\b"}\r\n ')
     assert.equal("é€😀\\u0041", json.decode '"\\u00e9\\u20ac\\uD83D\\uDE00\\\\u0041"')
     assert.equal("integer", math.type(json.decode "9007199254740993"))
     assert.same({}, json.decode "[]")
@@ -136,9 +139,12 @@ describe("reading JSON of others", function()
 
   it("says where it is broken", function()
     for text, what in pairs {
-      ["{"] = "a key expected, at byte 2", ["[1"] = "',' or ']' expected, at byte 3", ["[1 2]"] = "byte 4", ['{"a" 1}'] = "':' expected, at byte 6", ['"abc'] = "without end",
-      ["tru"] = "a value expected", [""] = "a value expected, at byte 1", ["1 x"] = "goes on after the value, at byte 3", ["-"] = "a value expected", ["[1,]"] = "a value expected",
-      ['"\\q"'] = "unknown escape", ['"\\ud800"'] = "surrogate", ["1e"] = "a number expected", ['{"a":1,}'] = "a key expected", ['"a\\"'] = "without end",
+      ["{"] = "a key expected, at byte 2", ["[1"] = "',' or ']' expected, at byte 3", ["[1 2]"] = "byte 4",
+      ['{"a" 1}'] = "':' expected, at byte 6", ['"abc'] = "without end",
+      ["tru"] = "a value expected", [""] = "a value expected, at byte 1",
+      ["1 x"] = "goes on after the value, at byte 3", ["-"] = "a value expected", ["[1,]"] = "a value expected",
+      ['"\\q"'] = "unknown escape", ['"\\ud800"'] = "surrogate", ["1e"] = "a number expected",
+      ['{"a":1,}'] = "a key expected", ['"a\\"'] = "without end",
     } do
       local v, problem = json.decode(text)
       assert.is_nil(v, text)
@@ -159,8 +165,12 @@ describe("a ledger of 10,000 runs", function()
       local run = string.format("%016x", i)
       put { event = "started", run = run, label = "family=ph depth=30 seed=" .. i }
       put { event = "done", run = run, file = { path = "runs/" .. run .. ".h5", sha256 = prev }, record = {
-        run = run, label = "family=ph depth=30 seed=" .. i, status = "done", chosen = true, cell = { family = "ph", depth = 30, seed = i },
-        metrics = { ["val.accuracy"] = i / 1e4, ["test.accuracy"] = i / 3e4, growth = i / 7, ["val.loss"] = 1 / i, ["grad.first"] = i / 3, ["port.ratio"] = 0.5 } } }
+        run = run, label = "family=ph depth=30 seed=" .. i, status = "done", chosen = true,
+        cell = { family = "ph", depth = 30, seed = i },
+        metrics = {
+          ["val.accuracy"] = i / 1e4, ["test.accuracy"] = i / 3e4, growth = i / 7, ["val.loss"] = 1 / i,
+          ["grad.first"] = i / 3, ["port.ratio"] = 0.5,
+        } } }
     end
     local text = table.concat(lines, "\n") .. "\n"
     local before = os.clock()

@@ -166,7 +166,9 @@ describe("writing", function()
     local f = io.open("/dev/full", "w")
     if not f then return pending "no /dev/full here" end
     f:close()
-    local code, out, err = native.popen { "sh", "-c", "printf 1+1 | " .. "/proc/" .. native.pid() .. "/exe" .. " repl > /dev/full; echo $?" }
+    local code, out, err = native.popen {
+      "sh", "-c", "printf 1+1 | " .. "/proc/" .. native.pid() .. "/exe" .. " repl > /dev/full; echo $?",
+    }
     assert.equal(0, code)
     assert.equal("1\n", out)
     assert.matches("No space left", err)

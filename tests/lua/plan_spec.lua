@@ -56,7 +56,8 @@ describe("native.ops", function()
     assert.same({ pos = 12, wide = 4, rows = 1, cols = 3 }, native.op_shape("apply", { M, image }))
     local shape, problem = native.op_shape("add", { image, { pos = 12, wide = 1, rows = 1, cols = 2 } })
     assert.is_nil(shape)
-    assert.equal("add: a state of 3 x 4 positions and width 2 does not fit a state of 12 positions and width 2", problem)
+    assert.equal("add: a state of 3 x 4 positions and width 2 does not fit a state of 12 positions and width 2",
+      problem)
     fails("takes 2 arguments, got 1", native.op_shape, "apply", { M })
     fails("attribute 'step' is missing", native.op_shape, "damping", { M })
   end)
@@ -67,7 +68,8 @@ describe("native.ops", function()
     local g = native.op_bwd("skew", { A }, nil, nil, native.from { { 0, 1 }, { 0, 0 } })
     assert.same({ { 0, 1 }, { -1, 0 } }, g[1]:totable())
     local z = native.from { { 1, 2 } }
-    assert.same({ { 4, 6 } }, native.op("apply", { native.from { { 2, 1 }, { 0, 3 } }, z }, {}, { false, true }):totable())
+    assert.same({ { 4, 6 } },
+      native.op("apply", { native.from { { 2, 1 }, { 0, 3 } }, z }, {}, { false, true }):totable())
   end)
 
   it("refuses wrong calls", function()
@@ -91,14 +93,17 @@ describe("native.ir_check and ir_parse", function()
     local ir = native.ir_parse(model)
     assert.same({ "f64", "softmax_cross_entropy", 1, 3 }, { ir.dtype, ir.loss, ir.input.pos, ir.input.feat })
     local s = ir.segments[1]
-    assert.same({ "s1", false, false, false, "input", 2, 5, 2, 5 }, { s.name, s.once, s.tied, s.driven, s.from, s.repeat_, #s.nodes, #s.params, s.result })
+    assert.same({ "s1", false, false, false, "input", 2, 5, 2, 5 },
+      { s.name, s.once, s.tied, s.driven, s.from, s.repeat_, #s.nodes, #s.params, s.result })
     assert.same({ { kind = "node", index = 3 }, { kind = "node", index = 1 } }, s.nodes[4].args)
     assert.same({ name = "A", rows = 3, cols = 3, init = "normal", scale = 0.5 }, s.params[1])
     assert.is_nil(s.read)
   end)
 
   it("refuse softly, with the line", function()
-    for _, text in ipairs { "", "phrun-ir 9\n", model:gsub("apply", "aply"), model .. "x\n", "\0", model:gsub("\n", "\r\n") } do
+    for _, text in ipairs {
+      "", "phrun-ir 9\n", model:gsub("apply", "aply"), model .. "x\n", "\0", model:gsub("\n", "\r\n"),
+    } do
       for _, f in ipairs { native.ir_check, native.ir_parse, native.plan } do
         local v, message, code = f(text)
         assert.is_nil(v)

@@ -82,8 +82,9 @@ describe("tables", function()
   end)
 
   it("takes hashes and shapes for words, numbers with units for numbers", function()
-    assert.same({ "  run   shape       time", "  ----  -------  -------", "  6d8a  32 -> 4  0.40 ms", "  9d    2 -> 10     12 s" },
-      tables.render({ "run", "shape", "time" }, { { "6d8a", "32 -> 4", "0.40 ms" }, { "9d", "2 -> 10", "12 s" } }))
+    assert.same({
+      "  run   shape       time", "  ----  -------  -------", "  6d8a  32 -> 4  0.40 ms", "  9d    2 -> 10     12 s",
+    }, tables.render({ "run", "shape", "time" }, { { "6d8a", "32 -> 4", "0.40 ms" }, { "9d", "2 -> 10", "12 s" } }))
   end)
 
   it("gives mean and sample deviation", function()
@@ -96,6 +97,7 @@ describe("tables", function()
     assert.same({ "1", "123", "1,234", "12,345", "1,234,567" },
       { tables.count(1), tables.count(123), tables.count(1234), tables.count(12345), tables.count(1234567) })
     assert.same({ "512 B", "1.5 KiB" }, { tables.bytes(512), tables.bytes(1536) })
-    assert.same({ "3.2 s", "1:15", "1:06:40", "?" }, { tables.duration(3.21), tables.duration(75), tables.duration(4000), tables.duration(math.huge) })
+    assert.same({ "3.2 s", "1:15", "1:06:40", "?" },
+      { tables.duration(3.21), tables.duration(75), tables.duration(4000), tables.duration(math.huge) })
   end)
 end)

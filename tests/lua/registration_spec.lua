@@ -43,17 +43,22 @@ describe("a registration", function()
   it("has one hash for one meaning", function()
     local first = lock_of(source)
     assert.equal(first, lock_of(source))
-    assert.equal(first, lock_of("-- a remark\n" .. changed("batch = 8, epochs = 3", "epochs = 3.0,\n\n   batch = 2 ^ 3")))
+    assert.equal(first,
+      lock_of("-- a remark\n" .. changed("batch = 8, epochs = 3", "epochs = 3.0,\n\n   batch = 2 ^ 3")))
     assert.equal(first, lock_of(changed("epochs = 3", "epochs = 3, checkpoint = 5")))
   end)
 
   it("has another hash, and the field and both values, for every other meaning", function()
     local reg = registration.of(load())
     for _, case in ipairs {
-      { "0.5, 2.0", "0.5, 2.5", "rules.pinned.when.high: locked 2, now 2.5" }, { "epochs = 3", "epochs = 4", "train.epochs: locked 3, now 4" },
-      { "at_least = 0.3", "at_least = 0.2", "predictions.acc.low: locked 0.3, now 0.2" }, { "seed = { 0, 1 }", "seed = { 0 }", "grid.seed: locked [0,1], now [0]" },
-      { "ph.tanh(z)", "ph.relu(z)", "cells.depth=2 seed=0.ir: locked" }, { "test = 8", "test = 9", "split.test: locked 8, now 9" },
-      { "measure = { ph.growth() }", "measure = { ph.growth(), ph.port_budget() }", 'measure: locked ["growth"], now ["growth","port_budget"]' },
+      { "0.5, 2.0", "0.5, 2.5", "rules.pinned.when.high: locked 2, now 2.5" },
+      { "epochs = 3", "epochs = 4", "train.epochs: locked 3, now 4" },
+      { "at_least = 0.3", "at_least = 0.2", "predictions.acc.low: locked 0.3, now 0.2" },
+      { "seed = { 0, 1 }", "seed = { 0 }", "grid.seed: locked [0,1], now [0]" },
+      { "ph.tanh(z)", "ph.relu(z)", "cells.depth=2 seed=0.ir: locked" },
+      { "test = 8", "test = 9", "split.test: locked 8, now 9" },
+      { "measure = { ph.growth() }", "measure = { ph.growth(), ph.port_budget() }",
+        'measure: locked ["growth"], now ["growth","port_budget"]' },
     } do
       local now = registration.of(assert(load(changed(case[1], case[2]))))
       assert.are_not.equal(reg.lock, now.lock)
@@ -127,24 +132,30 @@ end)
 
 describe("the records in a log", function()
   local function line(run, status, growth)
-    return "run-record " .. json.encode { run = run, label = "c=" .. run, status = status, cell = { c = run }, metrics = { growth = growth } }
+    return "run-record "
+      .. json.encode {
+        run = run, label = "c=" .. run, status = status, cell = { c = run }, metrics = { growth = growth },
+      }
   end
 
   it("are found among other lines, whatever ends them", function()
-    local found = recover.parse("start\r\n" .. line("a", "done", 1) .. "\r\n 50%\r60%\r" .. line("b", "done", 2) .. "\nend")
+    local found = recover.parse("start\r\n" .. line("a", "done", 1) .. "\r\n 50%\r60%\r" .. line("b", "done", 2)
+      .. "\nend")
     assert.same({ "a", "b" }, { found.records[1].run, found.records[2].run })
     assert.same({}, found.problems)
   end)
 
   it("count once a run, the last; other numbers for the same end are told", function()
-    local found = recover.parse(table.concat({ line("a", "failed"), line("a", "done", 1), line("a", "done", 1), line("a", "done", 2) }, "\n"))
+    local found = recover.parse(
+      table.concat({ line("a", "failed"), line("a", "done", 1), line("a", "done", 1), line("a", "done", 2) }, "\n"))
     assert.equal(1, #found.records)
     assert.equal(2, found.records[1].metrics.growth)
     assert.same({ "line 4: c=a has other numbers than before; these count" }, found.problems)
   end)
 
   it("are left out when cut short or incomplete, with the line", function()
-    local found = recover.parse(line("a", "done", 1) .. "\n" .. line("b", "done", 2):sub(1, 60) .. "\nrun-record {\"run\":\"x\"}\n")
+    local found = recover.parse(line("a", "done", 1) .. "\n" .. line("b", "done", 2):sub(1, 60)
+      .. "\nrun-record {\"run\":\"x\"}\n")
     assert.equal(1, #found.records)
     assert.equal(2, found.left_out)
     assert.matches("^line 2: .*left out$", found.problems[1])

@@ -49,7 +49,8 @@ describe("expressions", function()
   end)
 
   it("see everything of ph and Lua's libraries", function()
-    says({ "true", "3", "true", "3.0" }, "ph.randn == randn", "math.max(1, 3)", "type(la.eigh) == 'function'", "math.sqrt(9)")
+    says({ "true", "3", "true", "3.0" }, "ph.randn == randn", "math.max(1, 3)", "type(la.eigh) == 'function'",
+      "math.sqrt(9)")
   end)
 
   it("keep their variables to the session", function()
@@ -102,7 +103,8 @@ describe("errors", function()
   end)
 
   it("show the line of longer input", function()
-    complains("^attempt to index a nil value %(local 'y'%)  in 'y%.z = 1'$", "for i = 1, 2 do", "  local y = nil", "  y.z = 1", "end")
+    complains("^attempt to index a nil value %(local 'y'%)  in 'y%.z = 1'$", "for i = 1, 2 do", "  local y = nil",
+      "  y.z = 1", "end")
     complains("near 'b'  in 'a b'$", "f = function()", "a b")
   end)
 

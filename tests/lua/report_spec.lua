@@ -7,7 +7,8 @@ local words = require "ph.rules.words"
 -- Every tag that opens is closed, in order; attributes are quoted.
 local function well_formed(text)
   local stack = {}
-  for close, name, rest in text:gsub("<style>.-</style>", ""):gsub("<!doctype html>", ""):gmatch "<(/?)([%a][%w]*)([^>]*)>" do
+  for close, name, rest in text:gsub("<style>.-</style>", ""):gsub("<!doctype html>", "")
+    :gmatch "<(/?)([%a][%w]*)([^>]*)>" do
     if close == "/" then
       assert.equal(table.remove(stack), name)
     elseif not rest:find "/$" and name ~= "meta" then
@@ -23,11 +24,21 @@ local nasty <const> = "<script>alert('x')</script> & | \"q\" `c`"
 local doc <const> = {
   title = "e & <b>", subtitle = nasty,
   blocks = {
-    { kind = "heading", text = "Rules" }, { kind = "banner", tone = "bad", title = "Verdict: no", text = nasty }, { kind = "text", text = nasty, tone = "quiet" },
-    { kind = "facts", rows = { { "Lock", { text = "abc", code = true } }, { "n", nasty } } }, { kind = "list", items = { nasty } },
+    { kind = "heading", text = "Rules" }, { kind = "banner", tone = "bad", title = "Verdict: no", text = nasty },
+    { kind = "text", text = nasty, tone = "quiet" },
+    { kind = "facts", rows = { { "Lock", { text = "abc", code = true } }, { "n", nasty } } },
+    { kind = "list", items = { nasty } },
     { kind = "table", headers = { "a", "b" }, rows = { { "1.5", { text = "hit", tone = "good" } }, { nasty } } },
-    { kind = "rules", items = { { name = nasty, tone = "open", truth = "not evaluable", formula = "a <= b", note = "n", reason = nasty, rows = { { at = "d=1", numbers = "1 <= 2", tone = "good", truth = "true" } } } } },
-    { kind = "figures", items = { { svg = chart.svg { title = nasty, x_label = "x", y_label = "y", series = {} }, title = "t", data = { headers = { "x" }, rows = { { "1" } } } } } },
+    { kind = "rules",
+      items = {
+        { name = nasty, tone = "open", truth = "not evaluable", formula = "a <= b", note = "n", reason = nasty,
+          rows = { { at = "d=1", numbers = "1 <= 2", tone = "good", truth = "true" } } },
+      } },
+    { kind = "figures",
+      items = {
+        { svg = chart.svg { title = nasty, x_label = "x", y_label = "y", series = {} }, title = "t",
+          data = { headers = { "x" }, rows = { { "1" } } } },
+      } },
     { kind = "code", title = "spec", text = "local a = '```'\nif a < 1 then end", language = "lua" },
   },
 }
@@ -80,7 +91,10 @@ describe("a chart", function()
   end)
 
   it("leaves out what can not be drawn", function()
-    local c = { title = "t", x_label = "x", y_label = "y", log = true, series = { { name = "a", points = { { x = 1, mean = 0 }, { x = 2, mean = math.huge }, { x = 3, mean = 10 } } } } }
+    local c = {
+      title = "t", x_label = "x", y_label = "y", log = true,
+      series = { { name = "a", points = { { x = 1, mean = 0 }, { x = 2, mean = math.huge }, { x = 3, mean = 10 } } } },
+    }
     coordinates(chart.svg(c))
     assert.equal(1, select(2, chart.svg(c):gsub("<circle", "")))
   end)
@@ -100,8 +114,10 @@ describe("the figures of a ledger", function()
       for _, family in ipairs { "ph", "resnet" } do
         for _, depth in ipairs(task == "spirals" and { 120 } or { 30, 120 }) do
           for seed = 0, 2 do
-            out.cells[#out.cells + 1] = { values = { task = task, family = family, depth = depth, seed = seed }, label = "", runs = {},
-              chosen = { record = { status = "done", metrics = { ["test.accuracy"] = 0.9 + seed / 100 } } } }
+            out.cells[#out.cells + 1] = {
+              values = { task = task, family = family, depth = depth, seed = seed }, label = "", runs = {},
+              chosen = { record = { status = "done", metrics = { ["test.accuracy"] = 0.9 + seed / 100 } } },
+            }
           end
         end
       end

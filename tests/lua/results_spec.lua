@@ -18,7 +18,10 @@ local function temp_dir()
 end
 
 local function record(run, more)
-  local r = { run = run, label = "family=ph lr=" .. run, cell_label = "family=ph", status = "done", chosen = false, test_opened = 0, metrics = {} }
+  local r = {
+    run = run, label = "family=ph lr=" .. run, cell_label = "family=ph", status = "done", chosen = false,
+    test_opened = 0, metrics = {},
+  }
   for k, v in pairs(more or {}) do r[k] = v end
   return r
 end
@@ -114,7 +117,10 @@ describe("a run file", function()
 end)
 
 describe("what changed between two runs", function()
-  local before = { ir = "aa", task = 'task.circles{noise=0.25,split={"test":1,"train":2},width=8}', data = "d1", train = "adam{epochs=4,lr=0.001}", measure = "growth" }
+  local before = {
+    ir = "aa", task = 'task.circles{noise=0.25,split={"test":1,"train":2},width=8}', data = "d1",
+    train = "adam{epochs=4,lr=0.001}", measure = "growth",
+  }
 
   local function change(more)
     local now = {}
@@ -126,8 +132,10 @@ describe("what changed between two runs", function()
   it("is told by key with both values", function()
     assert.equal("changed: train lr: 0.001 -> 0.01", change { train = "adam{epochs=4,lr=0.01}" })
     assert.equal("changed: train kind: adam -> sgd", change { train = "sgd{epochs=4,lr=0.001}" })
-    assert.equal('changed: task split: {"test":1,"train":2} -> {"test":1,"train":3}', change { task = before.task:gsub('"train":2', '"train":3') })
-    assert.equal("changed: task classes: none -> 4", change { task = before.task:gsub("{noise", "{classes=4,noise", 1) })
+    assert.equal('changed: task split: {"test":1,"train":2} -> {"test":1,"train":3}',
+      change { task = before.task:gsub('"train":2', '"train":3') })
+    assert.equal("changed: task classes: none -> 4",
+      change { task = before.task:gsub("{noise", "{classes=4,noise", 1) })
     assert.equal("changed: model: aa -> bb, data: d1 -> d2", change { ir = "bb", data = "d2" })
     assert.equal("changed: measure: growth -> none", change { measure = "none" })
     assert.equal("changed: lock: none -> 77", change { lock = "77" })
@@ -199,7 +207,9 @@ describe("measures", function()
     for _, name in ipairs { "growth", "gradient", "gradient_ratio" } do
       items[#items + 1] = { path = "/profiles/s2/" .. name, value = native.from({ 1, 2, 3 }, "f64") }
     end
-    for _, at in ipairs { { "/", "format", "phrun run" }, { "/", "format_version", 1 }, { "/history", "columns", "epoch" } } do
+    for _, at in ipairs {
+      { "/", "format", "phrun run" }, { "/", "format_version", 1 }, { "/history", "columns", "epoch" },
+    } do
       items[#items + 1] = { path = at[1], attr = at[2], value = at[3] }
     end
     table.insert(items, 1, { path = "/history", value = native.from({ { 1 } }, "f64") })
@@ -208,8 +218,11 @@ describe("measures", function()
   end)
 
   it("take the longest stream that starts from what enters for the net's own", function()
-    local segments = { { once = true, from = "input", repeat_ = 1 }, { from = "input", repeat_ = 5 }, { tied = true, driven = true, from = "zero", repeat_ = 28 },
-      { tied = true, from = "input", repeat_ = 9 }, { from = "input", repeat_ = 9 } }
+    local segments = {
+      { once = true, from = "input", repeat_ = 1 }, { from = "input", repeat_ = 5 },
+      { tied = true, driven = true, from = "zero", repeat_ = 28 }, { tied = true, from = "input", repeat_ = 9 },
+      { from = "input", repeat_ = 9 },
+    }
     local main, all = measure.streams(segments)
     assert.equal(4, main)
     assert.same({ 2, 4, 5 }, all)

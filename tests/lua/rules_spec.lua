@@ -7,7 +7,8 @@ local text = require "ph.rules.text"
 
 local nan <const>, inf <const> = 0 / 0, math.huge
 
--- A table of cells as the verdict makes it: families x depths x seeds, value(family, depth, seed) -> metrics, a record, or nil.
+-- A table of cells as the verdict makes it: families x depths x seeds, value(family,
+-- depth, seed) -> metrics, a record, or nil.
 local function ledger(families, depths, seeds, value)
   local ctx = { cells = {}, candidate_axes = {}, rules = {} }
   for _, family in ipairs(families) do
@@ -17,18 +18,27 @@ local function ledger(families, depths, seeds, value)
         local got = value(family, depth, seed)
         local record = got and (got.status and got or { status = "done", metrics = got })
         local run = { select = {}, label = label, record = record }
-        ctx.cells[#ctx.cells + 1] = { values = { family = family, depth = depth, seed = seed }, label = label, runs = { run }, chosen = record and run }
+        ctx.cells[#ctx.cells + 1] = {
+          values = { family = family, depth = depth, seed = seed }, label = label, runs = { run },
+          chosen = record and run,
+        }
       end
     end
   end
   return ctx
 end
 
-local growths <const> = { ph = { [12] = 5, [48] = 10, [96] = 12 }, resnet = { [12] = 4, [48] = 11, [96] = 20 }, ln = { [12] = 6, [48] = 9, [96] = 30 } }
+local growths <const> = {
+  ph = { [12] = 5, [48] = 10, [96] = 12 }, resnet = { [12] = 4, [48] = 11, [96] = 20 },
+  ln = { [12] = 6, [48] = 9, [96] = 30 },
+}
 local function growing(skip)
   return ledger({ "ph", "resnet", "ln" }, { 12, 48, 96 }, { 0, 1, 2 }, function(family, depth, seed)
     if skip and skip(family, depth, seed) then return nil end
-    return { growth = growths[family][depth] + (seed - 1) / 10, ["test.accuracy"] = 0.9 + seed / 100, zero = 0, broken = seed == 1 and nan or 1, huge = inf }
+    return {
+      growth = growths[family][depth] + (seed - 1) / 10, ["test.accuracy"] = 0.9 + seed / 100, zero = 0,
+      broken = seed == 1 and nan or 1, huge = inf,
+    }
   end)
 end
 
@@ -172,7 +182,8 @@ describe("conditions", function()
   end)
 
   it("over an axis are not evaluable while one value is missing, whatever the others say", function()
-    assert.is_nil((truth(lost96(), ph.every { { ph.mean { "growth", family = "ph" }, "<", 8 }, depth = ph.at_least(48) })))
+    assert.is_nil(
+      (truth(lost96(), ph.every { { ph.mean { "growth", family = "ph" }, "<", 8 }, depth = ph.at_least(48) })))
     assert.is_nil((truth(lost96(), ph.every { { ph.mean { "growth", family = "ph" }, "<", 80 }, depth = "*" })))
     assert.is_nil((truth(lost96(), ph.some { { ph.mean { "growth", family = "ph" }, "<", 8 }, depth = "*" })))
   end)
@@ -185,7 +196,10 @@ describe("conditions", function()
   end)
 
   it("survive a way through JSON with the same outcome and the same text", function()
-    local node = ph.every { ph.any { { ph.max { ph.mean { "growth", seed = { 0, 2 } }, family = "*" }, "<=", 13 }, ph.band(1, 0, 2) }, depth = ph.at_least(48) }
+    local node = ph.every {
+      ph.any { { ph.max { ph.mean { "growth", seed = { 0, 2 } }, family = "*" }, "<=", 13 }, ph.band(1, 0, 2) },
+      depth = ph.at_least(48),
+    }
     local back = json.decode(json.encode(node))
     assert.equal(text.condition(node), text.condition(back))
     assert.equal(json.encode(node), json.encode(back))
@@ -196,8 +210,14 @@ end)
 describe("the decision table", function()
   local function plan(second_depth)
     return {
-      rules = { ph.rule { "slow", { ph.mean { "growth", depth = 12, family = "ph" }, "<", 2 } }, ph.rule { "late", { ph.mean { "growth", depth = second_depth, family = "ph" }, "<", 13 } } },
-      categories = { ph.category { "for", when = ph.all { "slow", "late" }, holds = true }, ph.category { "open", when = ph.any { "late" } }, ph.category { "mixed" } },
+      rules = {
+        ph.rule { "slow", { ph.mean { "growth", depth = 12, family = "ph" }, "<", 2 } },
+        ph.rule { "late", { ph.mean { "growth", depth = second_depth, family = "ph" }, "<", 13 } },
+      },
+      categories = {
+        ph.category { "for", when = ph.all { "slow", "late" }, holds = true },
+        ph.category { "open", when = ph.any { "late" } }, ph.category { "mixed" },
+      },
       predictions = {},
     }
   end
@@ -246,17 +266,25 @@ describe("predictions", function()
 end)
 
 describe("what is wrong with a rule", function()
-  local vocabulary = { metrics = { growth = true, ["test.accuracy"] = true, ["val.accuracy"] = true }, axes = { family = { "ph", "resnet" }, depth = { 12, 48 } }, candidates = { lr = { 0.001, 0.003 } } }
+  local vocabulary = {
+    metrics = { growth = true, ["test.accuracy"] = true, ["val.accuracy"] = true },
+    axes = { family = { "ph", "resnet" }, depth = { 12, 48 } }, candidates = { lr = { 0.001, 0.003 } },
+  }
   local function errors(when)
-    return table.concat(check.plan({ rules = { ph.rule { "r", when } }, categories = {}, predictions = {} }, vocabulary), "\n")
+    return table.concat(
+      check.plan({ rules = { ph.rule { "r", when } }, categories = {}, predictions = {} }, vocabulary), "\n")
   end
 
   it("is told with the nearest valid word", function()
     assert.equal("rule 'r': unknown metric 'growht' (did you mean 'growth'?)", errors { ph.mean { "growht" }, "<", 2 })
-    assert.equal("rule 'r': the grid has no axis 'familly' (did you mean 'family'?)", errors { ph.mean { "growth", familly = "ph" }, "<", 2 })
-    assert.equal("rule 'r': family has no value resnt (did you mean 'resnet'?); the grid has ph, resnet", errors { ph.mean { "growth", family = "resnt" }, "<", 2 })
-    assert.equal("rule 'r': depth has no value 96; the grid has 12, 48", errors { ph.mean { "growth", depth = 96 }, "<", 2 })
-    assert.equal("rule 'r': no value of the grid is in depth>=96", errors(ph.every { { ph.mean { "growth" }, "<", 2 }, depth = ph.at_least(96) }))
+    assert.equal("rule 'r': the grid has no axis 'familly' (did you mean 'family'?)",
+      errors { ph.mean { "growth", familly = "ph" }, "<", 2 })
+    assert.equal("rule 'r': family has no value resnt (did you mean 'resnet'?); the grid has ph, resnet",
+      errors { ph.mean { "growth", family = "resnt" }, "<", 2 })
+    assert.equal("rule 'r': depth has no value 96; the grid has 12, 48",
+      errors { ph.mean { "growth", depth = 96 }, "<", 2 })
+    assert.equal("rule 'r': no value of the grid is in depth>=96",
+      errors(ph.every { { ph.mean { "growth" }, "<", 2 }, depth = ph.at_least(96) }))
     assert.equal("rule 'r': there is no rule 's' before this one (no rule stands before this one)", errors "s")
   end)
 
@@ -281,9 +309,11 @@ describe("what is wrong with a rule", function()
     refused("depth: the list has a hole at 2", ph.mean, { "growth", depth = { 30, [3] = 240 } })
     refused("band: the band is empty: 2 > 1", ph.band, 1, 2, 1)
     refused("count: one bound only", ph.count, { "growth", below = 1, above = 2 })
-    refused("prediction: unknown key 'bnad' (did you mean 'band'?)", ph.prediction, { "x", ph.mean { "growth" }, bnad = { 1, 2 } })
+    refused("prediction: unknown key 'bnad' (did you mean 'band'?)", ph.prediction,
+      { "x", ph.mean { "growth" }, bnad = { 1, 2 } })
     refused("category: the condition of a category stands under `when`", ph.category, { "x", "r" })
     refused("gate: dir is the results directory", ph.gate, { verdict = "for" })
-    refused("prediction: 'x': the ends of a band are numbers", ph.prediction, { "x", ph.mean { "growth" }, at_least = nan })
+    refused("prediction: 'x': the ends of a band are numbers", ph.prediction,
+      { "x", ph.mean { "growth" }, at_least = nan })
   end)
 end)

@@ -2,10 +2,14 @@ local native = require "ph.native"
 
 local small <const> = { instructions = 2000000, bytes = 8 * 1024 * 1024 }
 
---- An environment as narrow as a spec's, with some of what specs do not get, so that the limits are tried without its help.
+--- An environment as narrow as a spec's, with some of what specs do not get, so that
+-- the limits are tried without its help.
 local function env()
-  return { string = string, table = table, math = math, pairs = pairs, ipairs = ipairs, pcall = pcall, xpcall = xpcall, error = error,
-           setmetatable = setmetatable, tostring = tostring, coroutine = coroutine, native = native, select = select }
+  return {
+    string = string, table = table, math = math, pairs = pairs, ipairs = ipairs, pcall = pcall, xpcall = xpcall,
+    error = error, setmetatable = setmetatable, tostring = tostring, coroutine = coroutine, native = native,
+    select = select,
+  }
 end
 
 local function run(text, limits, e) return native.spec_load(text, "@trial.lua", e or env(), limits or small) end
@@ -67,7 +71,8 @@ end)
 
 describe("instruction limit", function()
   it("ends endless loops at their line", function()
-    assert.equal("PH_E_LIMIT", refused("^trial.lua:2: more than 2000000 instructions", "local i = 0\nwhile true do i = i + 1 end"))
+    assert.equal("PH_E_LIMIT",
+      refused("^trial.lua:2: more than 2000000 instructions", "local i = 0\nwhile true do i = i + 1 end"))
     refused("instructions", "while true do end")
     refused("instructions", "local function f() return f() end f()")
   end)
@@ -78,10 +83,12 @@ describe("instruction limit", function()
   end)
 
   it("cannot be outlived in a message handler, a coroutine or a closing value", function()
-    refused("instructions", "xpcall(function() while true do end end, function() while true do end end) while true do end")
+    refused("instructions",
+      "xpcall(function() while true do end end, function() while true do end end) while true do end")
     refused("instructions", "xpcall(error, function() while true do end end)")
     refused("instructions", "while true do coroutine.wrap(function() while true do end end)() end")
-    refused("instructions", "local t <close> = setmetatable({}, { __close = function() while true do end end }) while true do end")
+    refused("instructions",
+      "local t <close> = setmetatable({}, { __close = function() while true do end end }) while true do end")
   end)
 
   it("leaves no trace afterwards", function()
@@ -107,7 +114,8 @@ describe("memory limit", function()
     refused("memory", "return ('x'):rep(1e9)")
     refused("memory", "local s = 'x' while true do s = s .. s end")
     refused("memory", "return string.format('%099d', 1):rep(1e6)")
-    refused("memory", "local t = {} while true do pcall(function() t[#t + 1] = ('x'):rep(1e6) end) end", { instructions = 1 << 40, bytes = 1 << 22 })
+    refused("memory", "local t = {} while true do pcall(function() t[#t + 1] = ('x'):rep(1e6) end) end",
+      { instructions = 1 << 40, bytes = 1 << 22 })
   end)
 
   it("counts tensors", function()
@@ -132,7 +140,9 @@ describe("depth", function()
   it("of recursion and nesting ends in one line", function()
     refused("stack overflow", "local function f() return 1 + f() end return f()", { bytes = 1 << 30 })
     refused("overflow", "return " .. ("("):rep(1000) .. "1" .. (")"):rep(1000))
-    refused("overflow", "local t = setmetatable({}, {}) getmetatable = nil local m = t for i = 1, 300 do m = setmetatable({}, { __index = function() return m.x end }) end return m.x")
+    refused("overflow",
+      "local t = setmetatable({}, {}) getmetatable = nil local m = t for i = 1, 300 do m = setmetatable({}, { "
+      .. "__index = function() return m.x end }) end return m.x")
   end)
 end)
 

@@ -36,12 +36,15 @@ end)
 
 describe("misspelt keys", function()
   it("are told with file, line and nearest key", function()
-    has(errors("epochs = 2", "epochs = 2, patiance = 5"), "t.lua:7: adam: unknown key 'patiance' (did you mean 'patience'?)")
+    has(errors("epochs = 2", "epochs = 2, patiance = 5"),
+      "t.lua:7: adam: unknown key 'patiance' (did you mean 'patience'?)")
   end)
 
   it("are told where they belong", function()
-    has(errors("circles {", "circles { lr = 0.1,"), "t.lua:4: task.circles: unknown key 'lr' (it belongs to train (adam, sgd) or select)")
-    has(errors('name = "t"', 'name = "t", patience = 3'), "experiment: unknown key 'patience' (it belongs to train (adam, sgd))")
+    has(errors("circles {", "circles { lr = 0.1,"),
+      "t.lua:4: task.circles: unknown key 'lr' (it belongs to train (adam, sgd) or select)")
+    has(errors('name = "t"', 'name = "t", patience = 3'),
+      "experiment: unknown key 'patience' (it belongs to train (adam, sgd))")
     has(errors('name = "t"', 'name = "t", familly = "ph"'), "(did you mean the axis 'family' of grid?)")
   end)
 
@@ -64,7 +67,8 @@ return ph.experiment {
   end)
 
   it("in a block are told with the line in the block", function()
-    has(errors("z + ph.tanh(z)", "z + ph.damping { step = 0.1, bugdet = 1 } * z"), "t.lua:5: damping: unknown key 'bugdet' (did you mean 'budget'?)")
+    has(errors("z + ph.tanh(z)", "z + ph.damping { step = 0.1, bugdet = 1 } * z"),
+      "t.lua:5: damping: unknown key 'bugdet' (did you mean 'budget'?)")
   end)
 
   it("are errors at once outside a spec", function()
@@ -87,17 +91,23 @@ end)
 
 describe("undeclared names", function()
   it("are told with the nearest name or string", function()
-    has(errors("grid = { depth = 3 }", 'grid = { depth = 3, family = resnt, x = { "resnet" } }'), 't.lua:6: undeclared name \'resnt\' (did you mean "resnet"?)')
+    has(errors("grid = { depth = 3 }", 'grid = { depth = 3, family = resnt, x = { "resnet" } }'),
+      't.lua:6: undeclared name \'resnt\' (did you mean "resnet"?)')
     has(errors("grid = { depth = 3 }", "grid = { depth = deepth }"), "undeclared name 'deepth' (did you mean 'depth'?)")
-    has(errors("return ph.experiment", "local block = {}\nfunction block.resnet(z) return z end\nlocal f = resnt\nreturn ph.experiment"), "undeclared name 'resnt' (did you mean \"resnet\"?)")
-    has(errors("return ph.experiment", "local function helper() end\nlocal f = helpr\nreturn ph.experiment"), "undeclared name 'helpr' (did you mean 'helper'?)")
+    has(
+      errors("return ph.experiment",
+        "local block = {}\nfunction block.resnet(z) return z end\nlocal f = resnt\nreturn ph.experiment"),
+      "undeclared name 'resnt' (did you mean \"resnet\"?)")
+    has(errors("return ph.experiment", "local function helper() end\nlocal f = helpr\nreturn ph.experiment"),
+      "undeclared name 'helpr' (did you mean 'helper'?)")
     has(errors("ph.adam", "ph.adm"), "t.lua:7: ph.adm: no such name (did you mean 'adam'?)")
   end)
 
   it("come with the errors found before", function()
     local text = errors("circles {", "circles { clases = 3, noise = noisee,")
     has(text, "undeclared name 'noisee'")
-    local both = errors('return ph.experiment', 'local a = ph.adam { epochs = 1, lrr = 2 }\nlocal b = nope\nreturn ph.experiment')
+    local both = errors('return ph.experiment',
+      'local a = ph.adam { epochs = 1, lrr = 2 }\nlocal b = nope\nreturn ph.experiment')
     has(both, "unknown key 'lrr' (did you mean 'lr'?)")
     has(both, "undeclared name 'nope'")
   end)
@@ -105,10 +115,12 @@ end)
 
 describe("holes in lists", function()
   it("are named by index", function()
-    has(errors("depth = 3", "depth = { 30, nil, 240 }"), "t.lua:6: experiment: grid: 'depth' has a hole: nothing at index 2 of 3")
+    has(errors("depth = 3", "depth = { 30, nil, 240 }"),
+      "t.lua:6: experiment: grid: 'depth' has a hole: nothing at index 2 of 3")
     has(errors("depth = 3", "depth = { 30, 120, [4] = 240 }"), "'depth' has a hole: nothing at index 3 of 4")
     has(errors("depth = 3", "depth = { 30, x = 1 }"), "'depth' must be a list, but has the key 'x'")
-    has(errors("train = ph", "select = { lr = { 0.1, nil, 0.2 } }, train = ph"), "select: 'lr' has a hole: nothing at index 2 of 3")
+    has(errors("train = ph", "select = { lr = { 0.1, nil, 0.2 } }, train = ph"),
+      "select: 'lr' has a hole: nothing at index 2 of 3")
   end)
 
   it("in the list of stages are named", function()
@@ -118,8 +130,10 @@ end)
 
 describe("numbers", function()
   it("that are integral are integers, whatever way they are written", function()
-    local e = spec.load_text((good:gsub("depth = 3", "depth = 240/2"):gsub("epochs = 2", "epochs = 1e2, batch = 2^8")), "t.lua")
-    local same = spec.load_text((good:gsub("depth = 3", "depth = 120"):gsub("epochs = 2", "epochs = 100, batch = 256")), "t.lua")
+    local e = spec.load_text((good:gsub("depth = 3", "depth = 240/2"):gsub("epochs = 2", "epochs = 1e2, batch = 2^8")),
+      "t.lua")
+    local same = spec.load_text((good:gsub("depth = 3", "depth = 120"):gsub("epochs = 2", "epochs = 100, batch = 256")),
+      "t.lua")
     assert.equal("depth=120 seed=0", e:cells()[1]:text())
     assert.equal("integer", math.type(e.train.batch))
     assert.equal(same.train:canonical(), e.train:canonical())
@@ -140,8 +154,10 @@ end)
 
 describe("choices", function()
   it("by test data are refused", function()
-    has(errors("epochs = 2", "epochs = 2, monitor = 'test.accuracy'"), "choosing by test data is refused, got 'test.accuracy'")
-    has(errors("train = ph", "select = { lr = { 0.1 }, by = 'test.loss' }, train = ph"), "select: 'by' must be one of val.accuracy, val.loss: choosing by test data is refused")
+    has(errors("epochs = 2", "epochs = 2, monitor = 'test.accuracy'"),
+      "choosing by test data is refused, got 'test.accuracy'")
+    has(errors("train = ph", "select = { lr = { 0.1 }, by = 'test.loss' }, train = ph"),
+      "select: 'by' must be one of val.accuracy, val.loss: choosing by test data is refused")
   end)
 
   it("of other words get the nearest", function()

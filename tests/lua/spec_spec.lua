@@ -18,7 +18,8 @@ return require "ph".experiment {
 
 describe("a spec", function()
   it("that returns something else is told so", function()
-    assert.matches("^t.lua: a spec must return an experiment, this one returns nothing; does it end with", (problem("local x = 1")))
+    assert.matches("^t.lua: a spec must return an experiment, this one returns nothing; does it end with",
+      (problem("local x = 1")))
     assert.matches("this one returns 3", (problem("return 3")))
     assert.matches("this one returns a table", (problem("return {}")))
   end)
@@ -39,7 +40,8 @@ describe("a spec", function()
   it("that does not end, or eats memory, is stopped", function()
     assert.matches("t.lua:%d+: more than %d+ instructions", (problem("while true do end")))
     assert.matches("MiB of memory", (problem("local t = {} for i = 1, 1e9 do t[i] = ('x'):rep(1e6) .. i end")))
-    assert.matches("t.lua:3: more than %d+ instructions", (problem((tail:gsub("return { req", "while true do end return { req")))))
+    assert.matches("t.lua:3: more than %d+ instructions",
+      (problem((tail:gsub("return { req", "while true do end return { req")))))
   end)
 
   it("that is missing is one line", function()
@@ -69,11 +71,15 @@ end)
 
 describe("the sandbox", function()
   it("has no files, no time, no chance, no code loading", function()
-    for _, name in ipairs { "io", "os", "debug", "load", "loadstring", "dofile", "loadfile", "pcall", "coroutine", "package", "rawget", "getmetatable", "setmetatable", "_G" } do
+    for _, name in ipairs {
+      "io", "os", "debug", "load", "loadstring", "dofile", "loadfile", "pcall", "coroutine", "package", "rawget",
+      "getmetatable", "setmetatable", "_G",
+    } do
       assert.matches("undeclared name '" .. name .. "'", (problem("return " .. name)))
     end
     assert.matches("attempt to call a nil value", (problem("return math.random()")))
-    assert.matches("attempt to call a nil value", (problem("return string.dump(print)") :gsub("undeclared name 'print'.*", "attempt to call a nil value")))
+    assert.matches("attempt to call a nil value",
+      (problem("return string.dump(print)") :gsub("undeclared name 'print'.*", "attempt to call a nil value")))
   end)
 
   it("cannot change the language", function()
@@ -85,7 +91,10 @@ describe("the sandbox", function()
   end)
 
   it("goes through tables in order", function()
-    local e = assert(spec.load_text("local s = '' for k in pairs { c = 1, a = 1, b = 1, 9, 8 } do s = s .. k end assert(s == '12abc', s)\n" .. tail, "t.lua"))
+    local e = assert(
+      spec.load_text(
+        "local s = '' for k in pairs { c = 1, a = 1, b = 1, 9, 8 } do s = s .. k end assert(s == '12abc', s)\n" .. tail,
+        "t.lua"))
     assert.equal("t", e.name)
   end)
 end)
@@ -104,7 +113,9 @@ describe("require", function()
 
   it("loads files beside the spec and keeps their text", function()
     local dir = dir_with {
-      ["t.lua"] = "local h = require 'helpers'\nassert(h.width() == 4 and require 'helpers' == h and require 'sub.more' == true)\n" .. tail,
+      ["t.lua"] =
+      "local h = require 'helpers'\nassert(h.width() == 4 and require 'helpers' == h and require 'sub.more' == true)\n"
+      .. tail,
       ["helpers.lua"] = "return { width = function() return 4 end }", ["sub/more.lua"] = "local x = 1",
     }
     local e = assert(spec.load(dir .. "/t.lua"))
@@ -114,7 +125,10 @@ describe("require", function()
   end)
 
   it("tells errors in the file where they are", function()
-    local dir = dir_with { ["t.lua"] = "local b = require 'b'\n" .. tail, ["b.lua"] = "local ph = require 'ph'\n\nreturn ph.adam { epochs = 1, epoch = 3 }" }
+    local dir = dir_with {
+      ["t.lua"] = "local b = require 'b'\n" .. tail,
+      ["b.lua"] = "local ph = require 'ph'\n\nreturn ph.adam { epochs = 1, epoch = 3 }",
+    }
     local _, errors = spec.load(dir .. "/t.lua")
     assert.equal(dir .. "/b.lua:3: adam: unknown key 'epoch' (did you mean 'epochs'?)", errors[1].text)
   end)
@@ -129,6 +143,7 @@ describe("require", function()
     assert.matches("b.lua:1: require: 'a' requires itself", first("require 'a'"))
     assert.matches("'../x' is no name of a file beside the spec", first("require '../x'"))
     assert.matches("'/etc/passwd' is no name", first("require '/etc/passwd'"))
-    assert.matches("'ph.native' is no name", first("require 'ph.native'"):gsub("require 'ph.native': .*", "'ph.native' is no name"))
+    assert.matches("'ph.native' is no name",
+      first("require 'ph.native'"):gsub("require 'ph.native': .*", "'ph.native' is no name"))
   end)
 end)

@@ -66,7 +66,8 @@ describe("run files", function()
       assert.is_truthy(message:find(words, 1, true), message)
       assert.is_nil((native.stat(path)))
     end
-    refused("PH_E_EXISTS", "'/a' is already in the image", { { path = "/a", value = "x" }, { path = "/a", value = "y" } })
+    refused("PH_E_EXISTS", "'/a' is already in the image",
+      { { path = "/a", value = "x" }, { path = "/a", value = "y" } })
     refused("PH_E_NOTFOUND", "'/a' is not in the image", { { path = "/a", attr = "b", value = 1 } })
     refused("PH_E_ARG", "not an absolute path", { { path = "a", value = "x" } })
     refused("PH_E_LIMIT", "long text is a dataset", { { path = "/", attr = "b", value = ("x"):rep(70000) } })

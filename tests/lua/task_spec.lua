@@ -87,7 +87,8 @@ describe("spirals", function()
       local r = math.sqrt(x * x + y * y)
       assert.is_true(r >= 0 and r <= 1 + 1e-6)
       -- turn back by the spiral and the arm: what is left is the orientation of the plane
-      local s, c = math.sin(2 * math.pi * 2.5 * r + math.pi * data.y:at(i)), math.cos(2 * math.pi * 2.5 * r + math.pi * data.y:at(i))
+      local s, c = math.sin(2 * math.pi * 2.5 * r + math.pi * data.y:at(i)),
+        math.cos(2 * math.pi * 2.5 * r + math.pi * data.y:at(i))
       local u = (x * c + y * s) / r
       local v = (x * c - y * s) / r
       if r > 0.1 then
@@ -104,7 +105,9 @@ describe("a generated task", function()
     local b = ph.task.circles { split = { test = 100, train = 300, val = 100 }, width = 5.0, classes = 3 }
     assert.equal(a:canonical(), b:canonical())
     assert.equal(a:digest(), b:digest())
-    assert.matches("^task.circles{classes=3,noise=0.25,split={\"test\":100,\"train\":300,\"val\":100},spread=0.2,width=5}$", a:canonical())
+    assert.matches(
+      "^task.circles{classes=3,noise=0.25,split={\"test\":100,\"train\":300,\"val\":100},spread=0.2,width=5}$",
+      a:canonical())
     assert.not_equal(a:digest(), a:with { noise = 0.3 }:digest())
     assert.same({ 3, 1, 5 }, { a.classes, a.positions, a.features })
   end)
@@ -128,7 +131,9 @@ local function write_pair(dir, prefix, n, h, w, pixel, label)
     ls[i] = string.char(label(i))
     for j = 1, h * w do px[#px + 1] = string.char(pixel(i, j)) end
   end
-  assert(native.write_file(dir .. "/" .. prefix .. "-images-idx3-ubyte", "\0\0\8\3" .. be32(n) .. be32(h) .. be32(w) .. table.concat(px)))
+  assert(
+    native.write_file(dir .. "/" .. prefix .. "-images-idx3-ubyte",
+      "\0\0\8\3" .. be32(n) .. be32(h) .. be32(w) .. table.concat(px)))
   assert(native.write_file(dir .. "/" .. prefix .. "-labels-idx1-ubyte", "\0\0\8\1" .. be32(n) .. table.concat(ls)))
 end
 
@@ -168,7 +173,9 @@ describe("images", function()
     for i = 1, 18 do
       for j = i + 1, 19 do
         -- labels differ by d exactly when first pixels differ by 7 d modulo 256
-        if data.train.y:at(i) ~= data.train.y:at(j) then assert.not_equal(data.train.x:at(i, 1), data.train.x:at(j, 1)) end
+        if data.train.y:at(i) ~= data.train.y:at(j) then
+          assert.not_equal(data.train.x:at(i, 1), data.train.x:at(j, 1))
+        end
       end
     end
   end)
@@ -186,9 +193,13 @@ describe("images", function()
     assert.equal(images(a):digest(), images(b):digest())
     assert.equal(images(a):canonical(), images(b):canonical())
     local before = images(b):digest()
-    write_pair(b, "t10k", 5, 2, 3, function(i, j) return i * j + (i == 5 and j == 6 and 1 or 0) end, function(i) return i % 10 end)
+    write_pair(b, "t10k", 5, 2, 3, function(i, j) return i * j + (i == 5 and j == 6 and 1 or 0) end, function(i)
+      return i % 10
+    end)
     native.remove(b .. "/none")
-    assert.not_equal(before, require("ph.lang.images").images { dir = b .. "/.", height = 2, width = 3, split = { train = 12, val = 8 } }:digest())
+    assert.not_equal(before,
+      require("ph.lang.images").images { dir = b .. "/.", height = 2, width = 3, split = { train = 12, val = 8 } }
+        :digest())
   end)
 
   it("can be limited", function()
@@ -209,8 +220,10 @@ describe("images", function()
     local digest, why = gone:digest()
     assert.is_nil(digest)
     assert.matches("no such file", why)
-    assert.matches("split needs 15 %+ 8 training images, there are 20", problem(images(dir, { split = { train = 15, val = 8 } })))
-    assert.matches("images are 2 x 3, the spec says height = 28, width = 28", problem(images(dir, { height = 28, width = 28 })))
+    assert.matches("split needs 15 %+ 8 training images, there are 20",
+      problem(images(dir, { split = { train = 15, val = 8 } })))
+    assert.matches("images are 2 x 3, the spec says height = 28, width = 28",
+      problem(images(dir, { height = 28, width = 28 })))
     assert.matches("label", problem(images(dir, { classes = 9 })))
     assert(native.write_file(dir .. "/t10k-labels-idx1-ubyte", "\0\0\8\1" .. be32(4) .. "\1\2\3\4"))
     assert.matches("5.*4", problem(images(dir)))
@@ -223,6 +236,7 @@ describe("Fashion-MNIST", function()
     if not native.stat(dir) then return pending "dataset-fashion-mnist is not installed" end
     local data = ph.task.images { dir = dir, limit = 2000, split = { train = 1500, val = 500 } }:load(0)
     assert.same({ 1500, 784 }, data.train.x:shape())
-    near(1, data.test.x:cast("f64"):mul(data.test.x:cast "f64"):mean(), { rtol = 0.1, why = "another sample of the same pixels" })
+    near(1, data.test.x:cast("f64"):mul(data.test.x:cast "f64"):mean(),
+      { rtol = 0.1, why = "another sample of the same pixels" })
   end)
 end)

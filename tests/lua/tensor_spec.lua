@@ -264,7 +264,8 @@ describe("printing", function()
   end)
 
   it("shows small ones whole and says what is not finite", function()
-    assert.equal("f64 (2, 2)  range [1, 3]  2 not finite\n    1  nan\n    3  inf", tostring(M { { 1, 0 / 0 }, { 3, 1 / 0 } }))
+    assert.equal("f64 (2, 2)  range [1, 3]  2 not finite\n    1  nan\n    3  inf",
+      tostring(M { { 1, 0 / 0 }, { 3, 1 / 0 } }))
     assert.equal("i32 (3)  range [1, 3]\n    1    2    3", tostring(native.from({ 1, 2, 3 }, "i32")))
   end)
 end)

@@ -24,10 +24,15 @@ end
 describe("a traced block", function()
   it("is text that C parses and prints back", function()
     local models = {
-      text(stream(function(z) return ph.damping { 3, step = 0.5 } * (ph.cayley { 3 } * z) + 0.25 * ph.linear(3)(ph.tanh(ph.affine(3)(z))) end), ph.affine(2)),
+      text(
+        stream(function(z)
+          return ph.damping { 3, step = 0.5 } * (ph.cayley { 3 } * z) + 0.25 * ph.linear(3)(ph.tanh(ph.affine(3)(z)))
+        end), ph.affine(2)),
       text(stream(function(z) return ph.layernorm { eps = 1e-6 } (z - ph.gelu(z) / 3) end)),
       text(function(z) return ph.mul(ph.sigmoid(z), ph.softplus(-z)) + ph.silu(ph.relu(z)) end),
-      text(function(z) return ph.transpose(ph.param { 3, 3, init = "ones" }) * ph.param { 3, 3, init = ph.constant(2) } * z end),
+      text(function(z)
+        return ph.transpose(ph.param { 3, 3, init = "ones" }) * ph.param { 3, 3, init = ph.constant(2) } * z
+      end),
     }
     for _, t in ipairs(models) do assert.equal(t, (native.ir_check(t))) end
   end)
@@ -54,12 +59,15 @@ describe("a traced block", function()
   end)
 
   it("computes equal values once", function()
-    assert.equal("node 0 state\nnode 1 tanh n0\nnode 2 add n1 n1\nresult n2\n", body(stream(function(z) return ph.tanh(z) + ph.tanh(z) end)))
+    assert.equal("node 0 state\nnode 1 tanh n0\nnode 2 add n1 n1\nresult n2\n",
+      body(stream(function(z) return ph.tanh(z) + ph.tanh(z) end)))
   end)
 
   it("drops factors of one and the identity channel", function()
     assert.equal("node 0 state\nresult n0\n", body(stream(function(z) return ph.identity { 3 } * (1 * z) end)))
-    assert.equal("param A 3 3 normal 0.2886751345948129\nnode 0 skew p0\nnode 1 cayley n0\nnode 2 state\nnode 3 apply n1 n2\nresult n3\n",
+    assert.equal(
+      "param A 3 3 normal 0.2886751345948129\nnode 0 skew p0\nnode 1 cayley n0\nnode 2 state\nnode 3 apply n1 "
+      .. "n2\nresult n3\n",
       body(stream(function(z) return ph.identity { 3 } * ph.cayley { 3 } * ph.identity { 3 } * z end)))
   end)
 
@@ -97,7 +105,8 @@ end)
 
 describe("segments", function()
   it("join stages between streams and drop those that do nothing", function()
-    local t = text(ph.affine(3), ph.tanh, stream(function(z) return ph.tanh(z) end, 4), function(z) return z end, ph.affine(2))
+    local t = text(ph.affine(3), ph.tanh, stream(function(z) return ph.tanh(z) end, 4), function(z) return z end,
+      ph.affine(2))
     local heads = {}
     for head in t:gmatch "segment (%S+ %d+)" do heads[#heads + 1] = head end
     assert.same({ "once 1", "depth 4", "once 1" }, heads)
@@ -144,16 +153,21 @@ describe("the properties of a stream", function()
     gives("s1 repeat 1000 tied", "1/1 x 3", point, { depth = 1000, tied = true })
     gives("s1 repeat 9 tied", "9/1 x 3", point, { depth = 9, tied = true, read = ph.tanh })
     gives("s1 repeat 9", "9/1 x 2", point, { depth = 9, read = ph.linear(2), block = ph.gelu })
-    gives("s1 repeat 5 driven from zero 1 3", "1/1 x 3", sequence, { depth = 5, driven = true, width = 3, block = driven })
+    gives("s1 repeat 5 driven from zero 1 3", "1/1 x 3", sequence,
+      { depth = 5, driven = true, width = 3, block = driven })
     gives("s1 repeat 5 driven from zero 1 3", "1/1 x 3", sequence, { tied = false, width = 3, block = driven })
     gives("time 5\nwidth 3", "1/1 x 3", sequence, { width = 3, block = driven })
-    gives("time 5\nwidth 3", "1/1 x 3", sequence, { depth = 5, tied = true, driven = true, from = "zero", width = 3, block = driven })
+    gives("time 5\nwidth 3", "1/1 x 3", sequence,
+      { depth = 5, tied = true, driven = true, from = "zero", width = 3, block = driven })
     gives("s1 repeat 4 tied driven", "1/1 x 3", sequence, { from = "input", block = driven })
     gives("s1 repeat 4 driven", "4/1 x 3", sequence, { from = "input", tied = false, block = driven, read = ph.tanh })
-    gives("s1 repeat 7 tied from zero 1 4", "7/1 x 4", sequence, { depth = 7, tied = true, from = "zero", width = 4, read = ph.tanh })
+    gives("s1 repeat 7 tied from zero 1 4", "7/1 x 4", sequence,
+      { depth = 7, tied = true, from = "zero", width = 4, read = ph.tanh })
     gives("s1 repeat 2", "10/2 x 3", image, { depth = 2 })
-    gives("s1 repeat 5 tied driven from zero 1 3", "1/1 x 3", image, { width = 3, block = function(x) return ph.tanh(x) end })
-    gives("s1 repeat 4 tied driven", "8/2 x 3", image, { from = "input", block = function(x, u) return ph.tanh(x + u) end, read = ph.tanh })
+    gives("s1 repeat 5 tied driven from zero 1 3", "1/1 x 3", image,
+      { width = 3, block = function(x) return ph.tanh(x) end })
+    gives("s1 repeat 4 tied driven", "8/2 x 3", image,
+      { from = "input", block = function(x, u) return ph.tanh(x + u) end, read = ph.tanh })
     gives("core repeat 3", "1/1 x 3", point, { depth = 3, name = "core" })
   end)
 
@@ -167,11 +181,14 @@ describe("the properties of a stream", function()
 
   it("share the parameters of streams of one name", function()
     local function block(z) return z + ph.linear(3)(ph.tanh(ph.affine(3)(z))) end
-    local t = text(ph.stream { depth = 4, tied = true, name = "core", block = block }, ph.tanh, ph.stream { depth = 2, tied = true, name = "core", block = block, read = ph.affine(2) })
+    local t = text(ph.stream { depth = 4, tied = true, name = "core", block = block }, ph.tanh,
+      ph.stream { depth = 2, tied = true, name = "core", block = block, read = ph.affine(2) })
     assert.equal(2, select(2, t:gsub("segment core repeat", "")))
     assert.equal(2, select(2, t:gsub("param B 3 3 uniform", "")))
-    fails("one 'core' has 4 sets of them and another 2", ph.stream { depth = 4, name = "core", block = block }, ph.stream { depth = 2, name = "core", block = block })
-    fails("the parameter core.B is 3 x 3, uniform in one segment and 3 x 3, zeros in another", ph.stream { depth = 4, tied = true, name = "core", block = block },
+    fails("one 'core' has 4 sets of them and another 2", ph.stream { depth = 4, name = "core", block = block },
+      ph.stream { depth = 2, name = "core", block = block })
+    fails("the parameter core.B is 3 x 3, uniform in one segment and 3 x 3, zeros in another",
+      ph.stream { depth = 4, tied = true, name = "core", block = block },
       ph.stream { depth = 2, tied = true, name = "core", block = ph.linear { 3, init = "zeros" } })
   end)
 
@@ -191,7 +208,8 @@ describe("the properties of a stream", function()
     refused("needs depth = L: only a driven stream has as many", { driven = false, from = "input" })
     refused("none of s1, s2", { depth = 3, name = "s3" })
     refused("'name' must be a name", { depth = 3, name = "a b" })
-    refused("'from' must be one of zero, input, got the string 'inputs' %(did you mean 'input'%?%)", { depth = 3, from = "inputs" })
+    refused("'from' must be one of zero, input, got the string 'inputs' %(did you mean 'input'%?%)",
+      { depth = 3, from = "inputs" })
     refused("'depth' must be at most 1048576", { depth = 1048577 })
   end)
 
@@ -202,8 +220,9 @@ describe("the properties of a stream", function()
       assert.matches(pattern, tostring(e))
     end
     fails_on("stream: steps = 4, but its input has 5 positions", sequence, { steps = 4, width = 3, block = driven })
-    fails_on("stream: depth = 5, but its input has 5 positions: the first is where the state starts, each iteration takes one more", sequence,
-      { depth = 5, driven = true, from = "input", block = driven })
+    fails_on(
+      "stream: depth = 5, but its input has 5 positions: the first is where the state starts, each iteration "
+      .. "takes one more", sequence, { depth = 5, driven = true, from = "input", block = driven })
     fails_on("stream: depth = 0, but its input has 1 positions", point, { from = "input", block = driven })
     fails_on("what is read has positions on two axes", image, { depth = 2, read = ph.tanh })
   end)
@@ -212,7 +231,8 @@ end)
 describe("a block that cannot be traced", function()
   it("is refused with the reason", function()
     fails("block: turns a state of width 3 into a state of width 4; a step keeps the shape", stream(ph.affine(4)))
-    fails("apply: a matrix %(4, 4%) does not fit a state of width 3", stream(function(z) return ph.cayley { 4 } * z end))
+    fails("apply: a matrix %(4, 4%) does not fit a state of width 3",
+      stream(function(z) return ph.cayley { 4 } * z end))
     fails("comparison of a value inside a block", stream(function(z) return z < ph.tanh(z) and z or z end))
     fails("comparison of a value inside a block", stream(function(z) return z == ph.tanh(z) and z or z end))
     fails("indexing %('1'%) of a value inside a block", stream(function(z) return z[1] end))
@@ -231,7 +251,8 @@ describe("a block that cannot be traced", function()
 
   it("cannot use values of another block", function()
     local kept
-    fails("a value of another block", function(z) kept = z return ph.tanh(z) end, stream(function(z) return z + kept end))
+    fails("a value of another block", function(z) kept = z return ph.tanh(z) end,
+      stream(function(z) return z + kept end))
   end)
 
   it("cannot share a layer between segments", function()
@@ -271,7 +292,8 @@ describe("the specs of the program", function()
       local e = assert(spec.load(root .. "/specs/" .. name .. ".lua"))
       for _, cell in ipairs(e:cells()) do
         if cell:text() == wanted then
-          local path = string.format("%s/tests/golden/ir/%s-%s.ir", root, name, (wanted:gsub("%a+=", ""):gsub(" ", "-")))
+          local path = string.format("%s/tests/golden/ir/%s-%s.ir", root, name,
+            (wanted:gsub("%a+=", ""):gsub(" ", "-")))
           if native.getenv "PHRUN_UPDATE" then assert(native.write_file(path, e:ir(cell))) end
           return assert.equal(slurp(path), e:ir(cell))
         end

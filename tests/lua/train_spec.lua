@@ -62,13 +62,15 @@ local function small_job(lr, epochs, patience)
   return assert(experiment and job.cells(experiment)[1].jobs[1], problems and problems[1].text)
 end
 
---- Trains with a plan of its own, up to `steps` steps of this call; returns the status, the training, hashes of the last weights.
+--- Trains with a plan of its own, up to `steps` steps of this call; returns the status, the
+-- training, hashes of the last weights.
 local function session(one, path, steps, every)
   local set, done, seen = one.load(), 0, {}
   local data = { train = native.data(set.train.x, set.train.y), val = native.data(set.val.x, set.val.y) }
   local plan <close> = assert(native.plan(one.ir, { batch = one.protocol.batch }))
   local t = train.new {
-    plan = plan, protocol = one.protocol, seed = one.seed, classifies = true, data = data, n_train = set.train.x:shape()[1], path = path, every = every or 1e9,
+    plan = plan, protocol = one.protocol, seed = one.seed, classifies = true, data = data,
+    n_train = set.train.x:shape()[1], path = path, every = every or 1e9,
     on_step = function(n)
       done = done + 1
       seen[#seen + 1] = n
@@ -114,8 +116,10 @@ describe("training", function()
     local data = { train = native.data(set.train.x, set.train.y), val = native.data(set.val.x, set.val.y) }
     do -- a run that vanishes: no save at its end
       local plan <close> = assert(native.plan(one.ir, { batch = 16 }))
-      local t = train.new { plan = plan, protocol = one.protocol, seed = 0, classifies = true, data = data, n_train = 50, path = path, every = 0,
-        stopped = function() return false end }
+      local t = train.new {
+        plan = plan, protocol = one.protocol, seed = 0, classifies = true, data = data, n_train = 50, path = path,
+        every = 0, stopped = function() return false end,
+      }
       t:begin()
       t.started = native.now()
       local order = native.permutation(0, "order/1", 0, 50)
@@ -157,7 +161,11 @@ describe("training", function()
     local _, t, last = session(one, temp_file())
     local best_row = t.rows[t.stop.best_epoch]
     for epoch, row in ipairs(t.rows) do
-      if epoch < t.stop.best_epoch then assert.is_true(row[6] < best_row[6]) else assert.is_true(row[6] <= best_row[6]) end
+      if epoch < t.stop.best_epoch then
+        assert.is_true(row[6] < best_row[6])
+      else
+        assert.is_true(row[6] <= best_row[6])
+      end
     end
     local differs = false
     for name, tensor in pairs(t.best) do differs = differs or native.sha256(tensor:bytes()) ~= last[name] end

@@ -20,11 +20,16 @@ local function plan_of(n, rules)
   for i = 1, n do
     local name = string.format("family=%s seed=%d", i % 2 == 0 and "a" or "b", i)
     local runs = {}
-    for k, lr in ipairs { 0.001, 0.003 } do runs[k] = { name = name .. " lr=" .. json.number(lr), select = { lr = lr } } end
+    for k, lr in ipairs { 0.001, 0.003 } do
+      runs[k] = { name = name .. " lr=" .. json.number(lr), select = { lr = lr } }
+    end
     cells[i] = { name = name, values = { family = i % 2 == 0 and "a" or "b", seed = i }, runs = runs }
   end
-  return json.decode(json.encode { name = "made", cells = cells, rules = rules or { words.rule { "low", { words.mean { "growth" }, "<=", 2 } } }, categories = json.list {},
-    predictions = json.list {}, gates = json.list {}, select = { by = "val.accuracy", candidates = { lr = { 0.001, 0.003 } } }, grid = {}, seeds = "cell" })
+  return json.decode(json.encode {
+    name = "made", cells = cells, rules = rules or { words.rule { "low", { words.mean { "growth" }, "<=", 2 } } },
+    categories = json.list {}, predictions = json.list {}, gates = json.list {},
+    select = { by = "val.accuracy", candidates = { lr = { 0.001, 0.003 } } }, grid = {}, seeds = "cell",
+  })
 end
 
 local function registered(plan)
@@ -40,8 +45,11 @@ end
 
 local function record(reg, cell, k, value, growth)
   local run = cell.runs[k]
-  return { run = reg.runs[run.name], label = run.name, cell = cell.values, select = run.select, status = "done", lock = reg.lock, chosen = growth ~= nil,
-    metrics = { ["val.accuracy"] = value, growth = growth }, test_opened = growth and 1 or 0, seconds = 1 }
+  return {
+    run = reg.runs[run.name], label = run.name, cell = cell.values, select = run.select, status = "done",
+    lock = reg.lock, chosen = growth ~= nil, metrics = { ["val.accuracy"] = value, growth = growth },
+    test_opened = growth and 1 or 0, seconds = 1,
+  }
 end
 
 local function put_file(path, text)
@@ -103,7 +111,9 @@ describe("the audit of a ledger", function()
 
   it("says that a failed candidate failed, and why", function()
     local out = judge(2, function(e, i, k)
-      if i == 1 and k == 1 then e.event, e.record.status, e.record.reason, e.file = "failed", "failed", "no such file", nil end
+      if i == 1 and k == 1 then
+        e.event, e.record.status, e.record.reason, e.file = "failed", "failed", "no such file", nil
+      end
     end)
     assert.same({ "family=b seed=1 lr=0.001 failed: no such file" }, out.audit.missing)
   end)
@@ -122,7 +132,8 @@ describe("the audit of a ledger", function()
       if i == 2 and k == 2 then e.record.metrics["val.accuracy"] = 0 / 0 end
     end)
     local cells = out.audit.table.cells
-    assert.same({ 0.001, 0.001, 0.003 }, { cells[1].chosen.select.lr, cells[2].chosen.select.lr, cells[3].chosen.select.lr })
+    assert.same({ 0.001, 0.001, 0.003 },
+      { cells[1].chosen.select.lr, cells[2].chosen.select.lr, cells[3].chosen.select.lr })
   end)
 
   it("finds a test set that was opened twice", function()
@@ -133,8 +144,10 @@ describe("the audit of a ledger", function()
 
   it("finds runs of another lock, of no lock, and records of another cell", function()
     for _, case in ipairs {
-      { function(e) e.record.lock = ("0"):rep(64) end, "is of another lock %(000000000000%)" }, { function(e) e.record.lock = nil end, "is of no lock" },
-      { function(e) e.record.label = "family=z" end, "its record is that of family=z" }, { function(e) e.file.sha256 = ("0"):rep(64) end, "was changed since" },
+      { function(e) e.record.lock = ("0"):rep(64) end, "is of another lock %(000000000000%)" },
+      { function(e) e.record.lock = nil end, "is of no lock" },
+      { function(e) e.record.label = "family=z" end, "its record is that of family=z" },
+      { function(e) e.file.sha256 = ("0"):rep(64) end, "was changed since" },
       { function(e) e.file = nil end, "names no file" },
     } do
       local out, code = judge(3, function(e, i, k) if i == 2 and k == 2 then case[1](e) end end)
@@ -150,7 +163,9 @@ describe("the audit of a ledger", function()
     local dir = finished(reg)
     local book = assert(ledger.open(dir))
     local runs = reg.plan.cells[1].runs
-    assert(book:append { event = "selected", run = reg.runs[runs[1].name], candidates = { reg.runs[runs[1].name], reg.runs[runs[2].name] } })
+    assert(book:append {
+      event = "selected", run = reg.runs[runs[1].name], candidates = { reg.runs[runs[1].name], reg.runs[runs[2].name] },
+    })
     local again = verdict.of(dir, reg)
     remove(dir)
     assert.equal(3, verdict.code(again))

@@ -1,7 +1,7 @@
 --- Certificates: bounds of a model read off its IR before anything runs, and again at given weights (docs/laws.md, 13).
 --
--- Abstract interpretation: each op's gain rule carries bounds from the state to the result of a layer, split into the state channel (exactly
--- linear) and the ports (the rest). Every bound is marked
+-- Abstract interpretation: each op's gain rule carries bounds from the state to the result of a layer, split into the
+-- state channel (exactly linear) and the ports (the rest). Every bound is marked
 --   by construction    it holds at any weights
 --   at these weights   a true upper bound for these numbers, from exact norms (singular values), in exact arithmetic
 --   measured           seen on samples; says nothing about others
@@ -32,7 +32,10 @@ local function log(x) return x > 0 and math.log(x) or -math.huge end
 
 --- Facts of all layers at weights put together over the repeats of the segment.
 local function compose(layers, facts_first)
-  local c = { gain = 0.0, gain_log = 0.0, port = 0.0, factor_log = 0.0, added = 0.0, lip_log = 0.0, lip_most = 0.0, least_log = 0.0, channel = { 0.0, 0.0 }, low = 0.0, high = 0.0, meter = 0.0 }
+  local c = {
+    gain = 0.0, gain_log = 0.0, port = 0.0, factor_log = 0.0, added = 0.0, lip_log = 0.0, lip_most = 0.0,
+    least_log = 0.0, channel = { 0.0, 0.0 }, low = 0.0, high = 0.0, meter = 0.0,
+  }
   for _, f in ipairs(layers) do
     local grow = f.gain + f.port.z
     c.gain, c.gain_log = math.max(c.gain, f.gain), c.gain_log + log(f.gain)
@@ -46,10 +49,14 @@ local function compose(layers, facts_first)
   return c
 end
 
---- What a segment is by construction: `additive` (a ceiling ||z_0|| + what the ports add), and the bounds that need no weights.
+--- What a segment is by construction: `additive` (a ceiling ||z_0|| + what the ports
+-- add), and the bounds that need no weights.
 local function by_construction(seg)
   local f = segment.facts(seg)
-  return { gain = f.gain, least = f.least, port = f.port, lip = f.lip, reads = f.reads, channel = f.channel, additive = f.gain <= 1 and f.port.z == 0, facts = f }
+  return {
+    gain = f.gain, least = f.least, port = f.port, lip = f.lip, reads = f.reads, channel = f.channel,
+    additive = f.gain <= 1 and f.port.z == 0, facts = f,
+  }
 end
 
 local function at_weights(seg, weights)
@@ -68,8 +75,10 @@ function certify.of(ir_text, weights)
   if not model then error(problem, 0) end
   local out = { segments = {}, weights = weights ~= nil }
   for i, seg in ipairs(model.segments) do
-    local s = { index = i, once = seg.once, driven = seg.driven, depth = seg.repeat_, width = seg.nodes[seg.result].shape.cols, enters = seg.enters.cols, uncovered = segment.uncovered(seg),
-                construction = by_construction(seg) }
+    local s = {
+      index = i, once = seg.once, driven = seg.driven, depth = seg.repeat_, width = seg.nodes[seg.result].shape.cols,
+      enters = seg.enters.cols, uncovered = segment.uncovered(seg), construction = by_construction(seg),
+    }
     if weights then s.at_weights = at_weights(seg, weights) end
     out.segments[i] = s
   end

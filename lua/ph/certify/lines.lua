@@ -17,7 +17,9 @@ local function power(x)
   return string.format("10^%.4g", x / math.log(10))
 end
 
-local function line(out, what, text, mark) out[#out + 1] = string.format("    %-16s %s%s", what, text, mark and "  [" .. mark .. "]" or "") end
+local function line(out, what, text, mark)
+  out[#out + 1] = string.format("    %-16s %s%s", what, text, mark and "  [" .. mark .. "]" or "")
+end
 
 local construction <const>, weights <const> = "by construction", "at these weights"
 
@@ -27,11 +29,18 @@ local function channel_lines(out, s)
     line(out, "state channel", "none: the state passes through nonlinear ops only", construction)
     return
   elseif c.gain <= 1 then
-    line(out, "state channel", c.least >= 1 and "keeps every norm: gain 1" or "gain at most 1" .. (c.least > 0 and ", at least " .. number(c.least) or ""), construction)
+    line(out, "state channel",
+      c.least >= 1 and "keeps every norm: gain 1"
+        or "gain at most 1" .. (c.least > 0 and ", at least " .. number(c.least) or ""), construction)
   else
-    line(out, "state channel", c.facts.gain == math.huge and "no bound: its matrix is free" or "gain at most " .. number(c.gain), construction)
+    line(out, "state channel",
+      c.facts.gain == math.huge and "no bound: its matrix is free" or "gain at most " .. number(c.gain), construction)
   end
-  if w then line(out, "", string.format("largest layer gain %s, product over all %d %s", number(w.gain), s.depth, power(w.gain_log)), weights) end
+  if w then
+    line(out, "",
+      string.format("largest layer gain %s, product over all %d %s", number(w.gain), s.depth, power(w.gain_log)),
+      weights)
+  end
 end
 
 local function port_lines(out, s)
@@ -40,14 +49,17 @@ local function port_lines(out, s)
     line(out, "ports", "none", construction)
     return
   end
-  local how = c.port.z == 0 and c.reads and "read the state, saturate: bounded whatever the state" or c.reads and "read the state and do not saturate" or "do not read the state"
+  local how = c.port.z == 0 and c.reads and "read the state, saturate: bounded whatever the state"
+    or c.reads and "read the state and do not saturate" or "do not read the state"
   line(out, "ports", how, construction)
   if not w then return end
   local first = s.at_weights.layers[1].port
   if first.z > 0 then
     line(out, "", string.format("first layer: at most %s ||z|| + %s", number(first.z), number(first.one)), weights)
   else
-    line(out, "", string.format("sum over %s at most %s%s", s.driven and "steps" or "layers", number(w.port), first.u > 0 and string.format(" + %s sum||u||", number(first.u)) or ""), weights)
+    line(out, "",
+      string.format("sum over %s at most %s%s", s.driven and "steps" or "layers", number(w.port),
+        first.u > 0 and string.format(" + %s sum||u||", number(first.u)) or ""), weights)
   end
 end
 
@@ -60,25 +72,38 @@ local function ceiling_lines(out, s)
     line(out, "norm ceiling", "every state is bounded whatever the start; the number needs weights", construction)
   elseif c.additive then
     line(out, "norm ceiling", last .. " <= start + what the ports add", construction)
-    if w then line(out, "", string.format("%s <= start + %s%s", last, number(w.added), w.input > 0 and " + " .. number(w.input) .. " sum||u||" or ""), weights) end
+    if w then
+      line(out, "",
+        string.format("%s <= start + %s%s", last, number(w.added),
+          w.input > 0 and " + " .. number(w.input) .. " sum||u||" or ""), weights)
+    end
   elseif w then
-    line(out, "norm ceiling", string.format("%s <= %s start + %s%s", last, power(w.factor_log), number(w.added), w.input > 0 and " + growing multiples of ||u||" or ""), weights)
+    line(out, "norm ceiling",
+      string.format("%s <= %s start + %s%s", last, power(w.factor_log), number(w.added),
+        w.input > 0 and " + growing multiples of ||u||" or ""), weights)
   else
-    line(out, "norm ceiling", "none by construction; there is one at any given weights" .. (c.port.z == math.huge and c.port.one == math.huge and " only if its ops have rules" or ""), construction)
+    line(out, "norm ceiling",
+      "none by construction; there is one at any given weights"
+        .. (c.port.z == math.huge and c.port.one == math.huge and " only if its ops have rules" or ""), construction)
   end
 end
 
 local function gradient_lines(out, s)
   local c, w = s.construction, s.at_weights
   if c.reads then
-    line(out, "gradients", "the gradient law does not hold: a port reads the state, so a layer can amplify", construction)
+    line(out, "gradients", "the gradient law does not hold: a port reads the state, so a layer can amplify",
+      construction)
   elseif c.gain <= 1 then
-    line(out, "gradients", "never amplified going down" .. (c.least > 0 and ", each layer keeps at least " .. number(c.least) or ""), construction)
+    line(out, "gradients",
+      "never amplified going down" .. (c.least > 0 and ", each layer keeps at least " .. number(c.least) or ""),
+      construction)
   else
     line(out, "gradients", "no bound", construction)
   end
   if w then
-    line(out, "", string.format("||g_0||/||g_L|| between %s and %s; largest layer slope %s", power(w.least_log), power(w.lip_log), number(w.lip_most)), weights)
+    line(out, "",
+      string.format("||g_0||/||g_L|| between %s and %s; largest layer slope %s", power(w.least_log), power(w.lip_log),
+        number(w.lip_most)), weights)
   end
 end
 
@@ -86,34 +111,45 @@ local function volume_lines(out, s)
   local c, w = s.construction, s.at_weights
   local bracket = c.channel
   if c.gain == 0 then
-    if w then line(out, "log-volume", string.format("whole map: between %s and %s", number(w.low), number(w.high)), weights) end
+    if w then
+      line(out, "log-volume", string.format("whole map: between %s and %s", number(w.low), number(w.high)), weights)
+    end
     return
   end
   if bracket[2] < math.huge and bracket[1] == bracket[2] then
     line(out, "log-volume", "the state channel keeps volume exactly", construction)
   elseif bracket[2] < math.huge then
-    line(out, "log-volume", string.format("a layer of the state channel: between %s and %s", number(bracket[1]), number(bracket[2])), construction)
+    line(out, "log-volume",
+      string.format("a layer of the state channel: between %s and %s", number(bracket[1]), number(bracket[2])),
+      construction)
   end
   if not w then return end
-  line(out, bracket[2] < math.huge and "" or "log-volume", string.format("state channel %s, meter %s", number(w.channel[1]), number(w.meter)), weights)
-  if c.reads then line(out, "", string.format("whole map, ports included: between %s and %s", number(w.low), number(w.high)), weights) end
+  line(out, bracket[2] < math.huge and "" or "log-volume",
+    string.format("state channel %s, meter %s", number(w.channel[1]), number(w.meter)), weights)
+  if c.reads then
+    line(out, "", string.format("whole map, ports included: between %s and %s", number(w.low), number(w.high)), weights)
+  end
 end
 
 local function stream_lines(out, s)
-  out[#out + 1] = string.format("  segment %d: stream over %s, %d %s, width %d", s.index, s.driven and "time" or "depth", s.depth, s.driven and "steps" or "layers", s.width)
+  out[#out + 1] = string.format("  segment %d: stream over %s, %d %s, width %d", s.index,
+    s.driven and "time" or "depth", s.depth, s.driven and "steps" or "layers", s.width)
   channel_lines(out, s)
   port_lines(out, s)
   ceiling_lines(out, s)
   gradient_lines(out, s)
   volume_lines(out, s)
-  if #s.uncovered > 0 then line(out, "no rule for", table.concat(s.uncovered, ", ") .. ": bounds through them are infinite") end
+  if #s.uncovered > 0 then
+    line(out, "no rule for", table.concat(s.uncovered, ", ") .. ": bounds through them are infinite")
+  end
 end
 
 local function once_lines(out, s)
   local w = s.at_weights
   out[#out + 1] = string.format("  segment %d: stage, width %d", s.index, s.width)
   if w then
-    line(out, "norm", string.format("at most %s ||in|| + %s", number(w.gain + w.layers[1].port.z), number(w.added)), weights)
+    line(out, "norm", string.format("at most %s ||in|| + %s", number(w.gain + w.layers[1].port.z), number(w.added)),
+      weights)
     line(out, "slope", "at most " .. number(w.lip_most), weights)
   else
     line(out, "norm", "no bound without weights", construction)

@@ -1,8 +1,9 @@
---- What is known of a parameter matrix: by construction (`up` bounds its spectral norm, `lo` its smallest singular value, `volume` = { low, high }
--- brackets ln|det|), and, when weights are given, the matrix itself in float64, from which the same is read exactly.
+--- What is known of a parameter matrix: by construction (`up` bounds its spectral norm, `lo` its smallest singular
+-- value, `volume` = { low, high } brackets ln|det|), and, when weights are given, the matrix itself in float64, from
+-- which the same is read exactly.
 --
--- The rule of an op is that of its gain in the op table; what an op is meant for (a skew argument, a positive semidefinite one) must hold by
--- construction (docs/laws.md, 1.3 and 5).
+-- The rule of an op is that of its gain in the op table; what an op is meant for (a skew argument, a positive
+-- semidefinite one) must hold by construction (docs/laws.md, 1.3 and 5).
 
 local native = require "ph.native"
 local la = native.la
@@ -34,7 +35,10 @@ function matrix.parameter(rows, cols, tensor) return new { rows = rows, cols = c
 
 --- The identity of a state's width.
 function matrix.identity(width, concrete)
-  return new { rows = width, cols = width, up = 1.0, lo = 1.0, volume = { 0.0, 0.0 }, one = true, tensor = concrete and native.eye(width) or nil }
+  return new {
+    rows = width, cols = width, up = 1.0, lo = 1.0, volume = { 0.0, 0.0 }, one = true,
+    tensor = concrete and native.eye(width) or nil,
+  }
 end
 
 --- Singular values, exact up to rounding; nil without weights. A vector's is its norm.
@@ -79,21 +83,27 @@ function matrix.product(a, b)
   if a.one then return b end
   local square = a.rows == a.cols and b.rows == b.cols
   return new { rows = a.rows, cols = b.cols, up = times(a.up, b.up), lo = square and a.lo * b.lo or 0.0,
-               volume = square and { a.volume[1] + b.volume[1], a.volume[2] + b.volume[2] } or nil, tensor = both(a, b, function(x, y) return x * y end) }
+               volume = square and { a.volume[1] + b.volume[1], a.volume[2] + b.volume[2] } or nil,
+               tensor = both(a, b, function(x, y) return x * y end) }
 end
 
 --- A + sign B.
 function matrix.sum(a, b, sign)
-  return new { rows = a.rows, cols = a.cols, up = a.up + b.up, lo = math.max(0, a.lo - b.up, b.lo - a.up), psd = sign > 0 and a.psd and b.psd, skew = a.skew and b.skew,
-               tensor = both(a, b, function(x, y) return sign > 0 and x + y or x - y end) }
+  return new {
+    rows = a.rows, cols = a.cols, up = a.up + b.up, lo = math.max(0, a.lo - b.up, b.lo - a.up),
+    psd = sign > 0 and a.psd and b.psd, skew = a.skew and b.skew,
+    tensor = both(a, b, function(x, y) return sign > 0 and x + y or x - y end),
+  }
 end
 
 --- c A.
 function matrix.scaled(a, c)
   local size = math.abs(c)
   local shift = a.rows == a.cols and (size > 0 and a.rows * math.log(size) or -math.huge)
-  return new { rows = a.rows, cols = a.cols, up = times(size, a.up), lo = size * a.lo, psd = a.psd and c >= 0, skew = a.skew,
-               volume = shift and { a.volume[1] + shift, a.volume[2] + shift }, tensor = a.tensor and a.tensor * c }
+  return new {
+    rows = a.rows, cols = a.cols, up = times(size, a.up), lo = size * a.lo, psd = a.psd and c >= 0, skew = a.skew,
+    volume = shift and { a.volume[1] + shift, a.volume[2] + shift }, tensor = a.tensor and a.tensor * c,
+  }
 end
 
 -- ---- rules by gain: f(out, args, attrs) says what is known of out ----
@@ -161,7 +171,9 @@ function matrix.node(row, args, attrs, shape)
     tensors[i] = a.tensor
     known = known and a.tensor ~= nil
   end
-  local out = new { rows = shape.rows, cols = shape.cols, tensor = known and native.op(row.name, tensors, attrs) or nil }
+  local out = new {
+    rows = shape.rows, cols = shape.cols, tensor = known and native.op(row.name, tensors, attrs) or nil,
+  }
   local rule = rules[row.gain]
   if rule and promised(row, args) then out = rule(out, args, attrs) end
   if row.output_bound > 0 then out.up = math.min(out.up, row.output_bound * math.sqrt(shape.rows * shape.cols)) end

@@ -6,8 +6,8 @@ local value = require "ph.certify.value"
 
 local segment = {}
 
---- What the nodes of a segment are. weights: list of f64 tensors, one a parameter, or nil. Returns the value of the result, and `meter` = sum of
--- h tr R over its dampings (nil without weights).
+--- What the nodes of a segment are. weights: list of f64 tensors, one a parameter, or nil. Returns the value of the
+-- result, and `meter` = sum of h tr R over its dampings (nil without weights).
 function segment.evaluate(seg, weights)
   local params, nodes, meter = {}, {}, weights and 0.0
   for i, p in ipairs(seg.params) do params[i] = matrix.parameter(p.rows, p.cols, weights and weights[i]) end
@@ -38,14 +38,16 @@ function segment.uncovered(seg)
   return out
 end
 
---- Facts of one layer: { gain, least, port = { z, u, one }, lip, lip_u, low, high (ln|det| of the layer's Jacobian), exact (it does not depend on the
--- state), channel (ln|det lin| as a bracket), meter }.
+--- Facts of one layer: { gain, least, port = { z, u, one }, lip, lip_u, low, high (ln|det| of the layer's Jacobian),
+-- exact (it does not depend on the state), channel (ln|det lin| as a bracket), meter }.
 function segment.facts(seg, weights)
   local v, meter = segment.evaluate(seg, weights)
   local lin = v.lin
   if lin and lin:norm() == 0 then lin = nil end
-  local facts = { gain = lin and lin:norm() or 0.0, least = lin and lin:least() or 0.0, port = v.flat, lip = v.lip, lip_u = v.lip_u, reads = v.reads, meter = meter,
-                  entry = v.entry, steep = v.steep }
+  local facts = {
+    gain = lin and lin:norm() or 0.0, least = lin and lin:least() or 0.0, port = v.flat, lip = v.lip, lip_u = v.lip_u,
+    reads = v.reads, meter = meter, entry = v.entry, steep = v.steep,
+  }
   facts.channel = lin and lin.rows == lin.cols and lin:log_volume() or { -math.huge, lin and math.huge or -math.huge }
   facts.low, facts.high = segment.jacobian_volume(lin, facts, v.width)
   return facts

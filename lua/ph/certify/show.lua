@@ -1,4 +1,5 @@
---- What `phrun check` prints of certificates: of every model of a spec at the weights its seed draws, and of a run file at its trained weights.
+--- What `phrun check` prints of certificates: of every model of a spec at the weights its seed draws, and
+-- of a run file at its trained weights.
 
 local native = require "ph.native"
 local certify = require "ph.certify"
@@ -20,8 +21,10 @@ function show.of_groups(groups)
 end
 
 local measured <const> = {
-  { "growth", "median ||z_L||/||z_0||" }, { "port.ratio", "largest ||z_L|| over its port budget" }, { "port.violations", "states above their port budget" },
-  { "grad.first", "||g_0||/||g_L||" }, { "grad.max", "largest ||g_t||/||g_L||" }, { "grad.min", "smallest ||g_t||/||g_L||" },
+  { "growth", "median ||z_L||/||z_0||" }, { "port.ratio", "largest ||z_L|| over its port budget" },
+  { "port.violations", "states above their port budget" },
+  { "grad.first", "||g_0||/||g_L||" }, { "grad.max", "largest ||g_t||/||g_L||" },
+  { "grad.min", "smallest ||g_t||/||g_L||" },
 }
 
 local function measured_lines(record)
@@ -44,7 +47,8 @@ function show.of_file(path)
   end
   local certificate, group = certify.of_run(run)
   run.file:close()
-  native.write(1, string.format("%s: %s, %s; certificate at its %s weights\n", record.run, record.label, record.status, group))
+  native.write(1,
+    string.format("%s: %s, %s; certificate at its %s weights\n", record.run, record.label, record.status, group))
   print_lines(certify.report(certificate))
   local lines = measured_lines(record)
   if #lines > 0 then

@@ -1,4 +1,5 @@
---- What is known of a sample value v as a function of the state z (and of the input u of a step): v = lin z + rest(z, u), with
+--- What is known of a sample value v as a function of the state z (and of the input u of
+-- a step): v = lin z + rest(z, u), with
 --
 --   lin          a matrix (ph.certify.matrix) or nil: the state channel, exactly linear
 --   steep, flat  bounds of the rest { z, u, one }: ||rest|| <= z ||z|| + u ||u|| + one. `flat` uses saturation (|tanh| <= 1) where it can
@@ -33,46 +34,67 @@ function value.lip(v) return (v.lin and v.lin:norm() or 0.0) + v.lip end
 local function reads(v) return v.reads or v.lin ~= nil end
 
 local function nonlinear(v, width, steep, flat, slope, entry)
-  return { width = width, steep = steep, flat = flat, lip = times(slope, value.lip(v)), lip_u = times(slope, v.lip_u), entry = entry, reads = reads(v) }
+  return {
+    width = width, steep = steep, flat = flat, lip = times(slope, value.lip(v)), lip_u = times(slope, v.lip_u),
+    entry = entry, reads = reads(v),
+  }
 end
 
--- ---- rules by gain: f(args, attrs, row, shape, concrete); args are values or matrices; concrete: weights are given ----
+-- ---- rules by gain: f(args, attrs, row, shape, concrete); args are values or
+-- matrices; concrete: weights are given ----
 
 local rules = {}
 
 function rules.state(_, _, _, shape, concrete)
-  return { width = shape.cols, lin = matrix.identity(shape.cols, concrete), steep = nothing(), flat = nothing(), lip = 0.0, lip_u = 0.0, entry = math.huge, reads = false }
+  return {
+    width = shape.cols, lin = matrix.identity(shape.cols, concrete), steep = nothing(), flat = nothing(), lip = 0.0,
+    lip_u = 0.0, entry = math.huge, reads = false,
+  }
 end
 
 function rules.input(_, _, _, shape)
-  return { width = shape.cols, steep = bound(0.0, 1.0, 0.0), flat = bound(0.0, 1.0, 0.0), lip = 0.0, lip_u = 1.0, entry = math.huge, reads = false }
+  return {
+    width = shape.cols, steep = bound(0.0, 1.0, 0.0), flat = bound(0.0, 1.0, 0.0), lip = 0.0, lip_u = 1.0,
+    entry = math.huge, reads = false,
+  }
 end
 
 function rules.apply(args)
   local M, v = args[1], args[2]
   local norm = (v.steep.z + v.steep.u + v.steep.one + v.lip + v.lip_u > 0 or not v.lin) and M:norm() or 0.0
-  return { width = M.rows, lin = v.lin and matrix.product(M, v.lin), steep = stretched(v.steep, norm), flat = stretched(v.flat, norm), lip = times(norm, v.lip),
-           lip_u = times(norm, v.lip_u), entry = math.huge, reads = v.reads }
+  return {
+    width = M.rows, lin = v.lin and matrix.product(M, v.lin), steep = stretched(v.steep, norm),
+    flat = stretched(v.flat, norm), lip = times(norm, v.lip), lip_u = times(norm, v.lip_u), entry = math.huge,
+    reads = v.reads,
+  }
 end
 
 function rules.affine(args)
   local v, b = args[1], args[2]
   local shift = bound(0.0, 0.0, b:norm())
-  return { width = v.width, lin = v.lin, steep = plus(v.steep, shift), flat = plus(v.flat, shift), lip = v.lip, lip_u = v.lip_u, entry = v.entry + b:entry(), reads = v.reads }
+  return {
+    width = v.width, lin = v.lin, steep = plus(v.steep, shift), flat = plus(v.flat, shift), lip = v.lip,
+    lip_u = v.lip_u, entry = v.entry + b:entry(), reads = v.reads,
+  }
 end
 
 function rules.scale(args, attrs)
   local v, s = args[1], math.abs(attrs.by)
-  return { width = v.width, lin = v.lin and matrix.scaled(v.lin, attrs.by), steep = stretched(v.steep, s), flat = stretched(v.flat, s), lip = times(s, v.lip),
-           lip_u = times(s, v.lip_u), entry = times(s, v.entry), reads = v.reads }
+  return {
+    width = v.width, lin = v.lin and matrix.scaled(v.lin, attrs.by), steep = stretched(v.steep, s),
+    flat = stretched(v.flat, s), lip = times(s, v.lip), lip_u = times(s, v.lip_u), entry = times(s, v.entry),
+    reads = v.reads,
+  }
 end
 
 local function sum(sign)
   return function(args)
     local a, b = args[1], args[2]
     local lin = a.lin and b.lin and matrix.sum(a.lin, b.lin, sign) or a.lin or (b.lin and matrix.scaled(b.lin, sign))
-    return { width = a.width, lin = lin, steep = plus(a.steep, b.steep), flat = plus(a.flat, b.flat), lip = a.lip + b.lip, lip_u = a.lip_u + b.lip_u,
-             entry = a.entry + b.entry, reads = a.reads or b.reads }
+    return {
+      width = a.width, lin = lin, steep = plus(a.steep, b.steep), flat = plus(a.flat, b.flat), lip = a.lip + b.lip,
+      lip_u = a.lip_u + b.lip_u, entry = a.entry + b.entry, reads = a.reads or b.reads,
+    }
   end
 end
 
@@ -87,24 +109,30 @@ function rules.schur(args)
     return x.u + x.one <= y.u + y.one and x or y
   end
   local function slope(la, lb) return times(a.entry, lb) + times(b.entry, la) end
-  return { width = a.width, steep = best "steep", flat = best "flat", lip = slope(value.lip(a), value.lip(b)), lip_u = slope(a.lip_u, b.lip_u),
-           entry = times(a.entry, b.entry), reads = reads(a) or reads(b) }
+  return {
+    width = a.width, steep = best "steep", flat = best "flat", lip = slope(value.lip(a), value.lip(b)),
+    lip_u = slope(a.lip_u, b.lip_u), entry = times(a.entry, b.entry), reads = reads(a) or reads(b),
+  }
 end
 
 function rules.lipschitz(args, _, row)
   local v, root = args[1], math.sqrt(args[1].width)
   local shift, slope = bound(0.0, 0.0, row.at_zero * root), row.lipschitz
-  local flat = row.output_bound > 0 and bound(0.0, 0.0, row.output_bound * root) or plus(stretched(value.flat(v), slope), shift)
-  return nonlinear(v, v.width, plus(stretched(value.steep(v), slope), shift), flat, slope, row.output_bound > 0 and row.output_bound or math.huge)
+  local flat = row.output_bound > 0 and bound(0.0, 0.0, row.output_bound * root)
+    or plus(stretched(value.flat(v), slope), shift)
+  return nonlinear(v, v.width, plus(stretched(value.steep(v), slope), shift), flat, slope,
+    row.output_bound > 0 and row.output_bound or math.huge)
 end
 
---- ||gamma xh + beta|| <= max|gamma| sqrt(d) + ||beta|| whatever comes in; its slope is at most max|gamma| / sqrt(eps), which is true and of little use.
+--- ||gamma xh + beta|| <= max|gamma| sqrt(d) + ||beta|| whatever comes in; its slope is at most max|gamma| / sqrt(eps),
+-- which is true and of little use.
 function rules.normalize(args, attrs)
   local v, gamma, beta = args[1], args[2], args[3]
   local g, root = gamma:entry(), math.sqrt(args[1].width)
   local slope = g / math.sqrt(attrs.eps)
   local flat = bound(0.0, 0.0, times(g, root) + beta:norm())
-  return nonlinear(v, v.width, plus(stretched(value.steep(v), slope), bound(0.0, 0.0, beta:norm())), flat, slope, times(g, root) + beta:entry())
+  return nonlinear(v, v.width, plus(stretched(value.steep(v), slope), bound(0.0, 0.0, beta:norm())), flat, slope,
+    times(g, root) + beta:entry())
 end
 
 --- Nothing is known of an op without a rule.
@@ -114,8 +142,11 @@ local function unknown(args, _, _, shape)
   for _, v in ipairs(args) do
     if v.steep then uses_z, uses_u = uses_z or reads(v), uses_u or v.lip_u > 0 end
   end
-  return { width = shape.cols, steep = bound(uses_z and inf or 0, uses_u and inf or 0, inf), flat = bound(uses_z and inf or 0, uses_u and inf or 0, inf), lip = uses_z and inf or 0.0,
-           lip_u = uses_u and inf or 0.0, entry = inf, reads = uses_z }
+  return {
+    width = shape.cols, steep = bound(uses_z and inf or 0, uses_u and inf or 0, inf),
+    flat = bound(uses_z and inf or 0, uses_u and inf or 0, inf), lip = uses_z and inf or 0.0,
+    lip_u = uses_u and inf or 0.0, entry = inf, reads = uses_z,
+  }
 end
 
 --- The value of a sample node.

@@ -1,5 +1,5 @@
---- Figures of runs: training curves, profiles over the layers. Made as ph.figure tables, kept in run files, drawn at the
--- end of a run as a PNG and as characters. Without gnuplot there is no picture, and a line says so.
+--- Figures of runs: training curves, profiles over the layers. Made as ph.figure tables, kept in run files, drawn at
+-- the end of a run as a PNG and as characters. Without gnuplot there is no picture, and a line says so.
 
 local native = require "ph.native"
 local fault = require "ph.util.fault"
@@ -37,11 +37,15 @@ end
 --- Curves of several runs, each { title, columns, rows }: training loss, and accuracy or loss on validation.
 function curves.comparison(list, title)
   local accuracy = series(list, "val.accuracy")
-  local panels = { { title = "training loss", xlabel = "epoch", ylabel = "loss", logy = true, series = series(list, "train.loss") } }
+  local panels = {
+    { title = "training loss", xlabel = "epoch", ylabel = "loss", logy = true, series = series(list, "train.loss") },
+  }
   if #accuracy > 0 then
     panels[2] = { title = "validation accuracy", xlabel = "epoch", ylabel = "accuracy", series = accuracy }
   else
-    panels[2] = { title = "validation loss", xlabel = "epoch", ylabel = "loss", logy = true, series = series(list, "val.loss") }
+    panels[2] = {
+      title = "validation loss", xlabel = "epoch", ylabel = "loss", logy = true, series = series(list, "val.loss"),
+    }
   end
   return { name = "curves", title = title, panels = panels }
 end
@@ -58,7 +62,9 @@ end
 --- One run's training, as kept in its file. nil without epochs.
 function curves.training(label, columns, rows)
   if #rows == 0 then return nil end
-  local panels = { { title = "loss", xlabel = "epoch", ylabel = "loss", logy = true, series = of_run(columns, rows, "loss") } }
+  local panels = {
+    { title = "loss", xlabel = "epoch", ylabel = "loss", logy = true, series = of_run(columns, rows, "loss") },
+  }
   local accuracy = of_run(columns, rows, "accuracy")
   if #accuracy > 0 then panels[2] = { title = "accuracy", xlabel = "epoch", ylabel = "accuracy", series = accuracy } end
   return { name = "training", title = label, panels = panels }
@@ -83,9 +89,15 @@ function curves.layers(label, profiles)
     local list = {}
     for _, key in ipairs(keys) do
       local stream, name = key:match "^(.-)/(.*)$"
-      if name == words[1] then list[#list + 1] = { style = "line", label = "stream " .. stream, data = layers_against(profiles[key]) } end
+      if name == words[1] then
+        list[#list + 1] = { style = "line", label = "stream " .. stream, data = layers_against(profiles[key]) }
+      end
     end
-    if #list > 0 then panels[#panels + 1] = { title = words[2], xlabel = "layer", ylabel = words[3], logy = true, key = #list > 1, series = list } end
+    if #list > 0 then
+      panels[#panels + 1] = {
+        title = words[2], xlabel = "layer", ylabel = words[3], logy = true, key = #list > 1, series = list,
+      }
+    end
   end
   return #panels > 0 and { name = "layers", title = label, panels = panels } or nil
 end

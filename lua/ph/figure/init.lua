@@ -5,8 +5,8 @@
 --   style  = "line" (x, y) | "points" (x, y) | "band" (x, low, high) | "steps" (x, y) | "rule" (x or y alone, see `axis`) ; data a tensor (n, 2 or 3)
 --   text   = lines in place of panels: a table to be read
 --
--- In HDF5: /figures/NAME/panelK/seriesJ with the words as attributes, or /figures/NAME/text. Colours are those of Okabe and Ito, which
--- people with any colour vision can tell apart; series also differ in dashes. No display is needed.
+-- In HDF5: /figures/NAME/panelK/seriesJ with the words as attributes, or /figures/NAME/text. Colours are those of Okabe
+-- and Ito, which people with any colour vision can tell apart; series also differ in dashes. No display is needed.
 
 local native = require "ph.native"
 local fault = require "ph.util.fault"
@@ -15,7 +15,9 @@ local kinds = require "ph.schema.kinds"
 local figures = {}
 
 local palette <const> = { "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000" }
-local panel_keys <const> = { "title", "xlabel", "ylabel", "logx", "logy", "xmin", "xmax", "xnames", "ymin", "ymax", "key" }
+local panel_keys <const> = {
+  "title", "xlabel", "ylabel", "logx", "logy", "xmin", "xmax", "xnames", "ymin", "ymax", "key",
+}
 local series_keys <const> = { "label", "style", "axis", "color" }
 
 -- ---- in a result file ----
@@ -78,7 +80,8 @@ function figures.read(file, name)
     local here = base .. "/" .. panel
     local p = with_attributes(file, here, panel_keys, { series = {} })
     for j, series in ipairs(children(file, here, "^series%d+$")) do
-      p.series[j] = with_attributes(file, here .. "/" .. series, series_keys, { data = file:tensor(here .. "/" .. series) })
+      p.series[j] = with_attributes(file, here .. "/" .. series, series_keys,
+        { data = file:tensor(here .. "/" .. series) })
     end
     figure.panels[k] = p
   end
@@ -112,7 +115,9 @@ local with <const> = {
   line = function(c, dash) return string.format("using 1:2 with lines lw 2 dt %d lc rgb '%s'", dash, c) end,
   points = function(c) return string.format("using 1:2 with points pt 7 ps 0.8 lc rgb '%s'", c) end,
   steps = function(c, dash) return string.format("using 1:2 with steps lw 2 dt %d lc rgb '%s'", dash, c) end,
-  band = function(c) return string.format("using 1:2:3 with filledcurves fs transparent solid 0.25 noborder lc rgb '%s'", c) end,
+  band = function(c)
+    return string.format("using 1:2:3 with filledcurves fs transparent solid 0.25 noborder lc rgb '%s'", c)
+  end,
   rule = function(c) return string.format("using 1:2 with lines lw 1 dt 3 lc rgb '%s'", c) end,
 }
 
@@ -122,7 +127,8 @@ local function plot_line(k, panel)
     local style = with[s.style] or fault.raise(fault.RUNTIME, "figure: no style is called '%s'", tostring(s.style))
     local color = s.color and math.tointeger(s.color) or (j - 1) % #palette + 1
     local named = s.label and s.label ~= ""
-    if s.style == "line" and (named or dash == 0) then dash = dash % 5 + 1 end -- a line without a name goes with the one before
+    -- a line without a name goes with the one before
+    if s.style == "line" and (named or dash == 0) then dash = dash % 5 + 1 end
     local label = named and "title " .. quoted(s.label) .. " noenhanced" or "notitle"
     parts[j] = string.format("$d%d_%d %s %s", k, j, style(palette[color], math.max(dash, 1)), label)
   end
@@ -144,9 +150,12 @@ end
 local function panel_script(k, panel, out)
   local power = panel.power or "10^{%L}"
   out[#out + 1] = panel.title and "set title " .. quoted(panel.title) .. " noenhanced" or "unset title"
-  out[#out + 1] = "set xlabel " .. quoted(panel.xlabel) .. " noenhanced; set ylabel " .. quoted(panel.ylabel) .. " noenhanced"
-  out[#out + 1] = (panel.logx and "set" or "unset") .. " logscale x; " .. (panel.logy and "set" or "unset") .. " logscale y"
-  out[#out + 1] = 'set format x "' .. (panel.logx and power or "%g") .. '"; set format y "' .. (panel.logy and power or "%g") .. '"'
+  out[#out + 1] = "set xlabel " .. quoted(panel.xlabel) .. " noenhanced; set ylabel " .. quoted(panel.ylabel)
+    .. " noenhanced"
+  out[#out + 1] = (panel.logx and "set" or "unset") .. " logscale x; " .. (panel.logy and "set" or "unset")
+    .. " logscale y"
+  out[#out + 1] = 'set format x "' .. (panel.logx and power or "%g") .. '"; set format y "'
+    .. (panel.logy and power or "%g") .. '"'
   out[#out + 1] = x_marks(panel)
   out[#out + 1] = "set xrange " .. range(panel.xmin, panel.xmax) .. "; set yrange " .. range(panel.ymin, panel.ymax)
   out[#out + 1] = panel.key == false and "unset key" or "set key tmargin center horizontal"
@@ -163,7 +172,8 @@ function figures.script(figure, head)
   if n > 1 then
     local columns = n > 3 and 2 or n
     local title = quoted(figure.title):gsub('"$', '\\n "') -- an empty line keeps the legends clear of the title
-    out[#out + 1] = string.format("set multiplot layout %d,%d title %s noenhanced", (n + columns - 1) // columns, columns, title)
+    out[#out + 1] = string.format("set multiplot layout %d,%d title %s noenhanced", (n + columns - 1) // columns,
+      columns, title)
   elseif not figure.panels[1].title then
     figure.panels[1].title = figure.title
   end
@@ -182,9 +192,16 @@ local function size(figure)
 end
 
 local terminals <const> = {
-  png = function(w, h) return string.format("set term pngcairo enhanced size %d,%d font 'sans,11' background rgb 'white'", 1.5 * w // 1, 1.5 * h // 1) end,
-  svg = function(w, h) return string.format("set term svg enhanced size %d,%d font 'sans,12' background rgb 'white'", w, h) end,
-  pdf = function(w, h) return string.format("set term pdfcairo enhanced size %.2fin,%.2fin font 'sans,9'", w / 80, h / 80) end,
+  png = function(w, h)
+    return string.format("set term pngcairo enhanced size %d,%d font 'sans,11' background rgb 'white'", 1.5 * w // 1,
+      1.5 * h // 1)
+  end,
+  svg = function(w, h)
+    return string.format("set term svg enhanced size %d,%d font 'sans,12' background rgb 'white'", w, h)
+  end,
+  pdf = function(w, h)
+    return string.format("set term pdfcairo enhanced size %.2fin,%.2fin font 'sans,9'", w / 80, h / 80)
+  end,
 }
 
 local function run(script)
@@ -201,9 +218,13 @@ local function text_script(figure, head)
   for line in figure.text:gmatch "[^\n]+" do
     lines[#lines + 1], longest = line, math.max(longest, utf8.len(line) or #line)
   end
-  local out = { head, "unset border; unset tics; unset key; set xrange [0:1]; set yrange [0:1]", "set title " .. quoted(figure.title) .. " noenhanced" }
+  local out = {
+    head, "unset border; unset tics; unset key; set xrange [0:1]; set yrange [0:1]",
+    "set title " .. quoted(figure.title) .. " noenhanced",
+  }
   for i, line in ipairs(lines) do
-    out[#out + 1] = string.format("set label %d %s at 0, %.4f left noenhanced font 'monospace,%d'", i, quoted(line), 1 - i / (#lines + 1), longest > 80 and 8 or 10)
+    out[#out + 1] = string.format("set label %d %s at 0, %.4f left noenhanced font 'monospace,%d'", i, quoted(line),
+      1 - i / (#lines + 1), longest > 80 and 8 or 10)
   end
   out[#out + 1] = "plot NaN notitle"
   return table.concat(out, "\n") .. "\n"
@@ -246,7 +267,8 @@ function figures.text(figure, columns)
   local out = {}
   for k, panel in ipairs(figure.panels) do
     local one = { title = figure.title, panels = { panel_in_characters(panel) } }
-    local text = run(without_colours(figures.script(one, string.format("set term dumb noenhanced mono size %d,20", columns))))
+    local text = run(
+      without_colours(figures.script(one, string.format("set term dumb noenhanced mono size %d,20", columns))))
     out[k] = text:gsub("\f", ""):gsub("[ \t]+\n", "\n"):gsub("^\n+", ""):gsub("\n+$", "\n")
   end
   return table.concat(out, "\n")
@@ -273,18 +295,24 @@ local function pairs_of(x, y)
   return data
 end
 
---- plot(y), plot(x, y), plot(y, { file = "a.png", log = true, title = , xlabel =, ylabel = }): lines in the terminal, or a file. A matrix gives one line a row.
+--- plot(y), plot(x, y), plot(y, { file = "a.png", log = true, title = , xlabel =, ylabel = }): lines in the terminal,
+-- or a file. A matrix gives one line a row.
 function figures.plot(a, b, options)
   if type(b) == "table" and (b.file or b.log or b.title or b.xlabel or b.ylabel) then b, options = nil, b end
   options = options or {}
   local x, y = b and column(a) or nil, column(b or a)
   local series = {}
   if #y:shape() == 2 then
-    for i = 1, math.min(y:shape()[1], 12) do series[i] = { style = "line", label = "row " .. i, data = pairs_of(x, y:index(1, i)) } end
+    for i = 1, math.min(y:shape()[1], 12) do
+      series[i] = { style = "line", label = "row " .. i, data = pairs_of(x, y:index(1, i)) }
+    end
   else
     series[1] = { style = "line", data = pairs_of(x, y) }
   end
-  local panel = { xlabel = options.xlabel or "index", ylabel = options.ylabel or "value", logy = options.log == true, key = #series > 1, series = series }
+  local panel = {
+    xlabel = options.xlabel or "index", ylabel = options.ylabel or "value", logy = options.log == true,
+    key = #series > 1, series = series,
+  }
   local figure = { name = "plot", title = options.title or "", panels = { panel } }
   if not options.file then return figures.text(figure, native.columns(1)) end
   figures.draw(figure, options.file)

@@ -22,11 +22,15 @@ local function width_key(doc)
 end
 
 local function name_key(letter)
-  return { name = "name", kind = "string", pattern = "^%a[%w_]*$", pattern_text = "a name (letters, digits, _)", default = letter,
-           doc = "name of the parameter; repeated names are numbered" }
+  return {
+    name = "name", kind = "string", pattern = "^%a[%w_]*$", pattern_text = "a name (letters, digits, _)",
+    default = letter, doc = "name of the parameter; repeated names are numbered",
+  }
 end
 
-local seed_key <const> = { name = "seed", kind = "integer", min = 0, doc = "outside a block: seed of the numbers drawn (default 0)" }
+local seed_key <const> = {
+  name = "seed", kind = "integer", min = 0, doc = "outside a block: seed of the numbers drawn (default 0)",
+}
 
 local function init_key(doc) return { name = "init", kind = "init", doc = doc } end
 
@@ -44,20 +48,26 @@ channel.cayley = schema.constructor({
   name = "cayley", section = "channels", positional = { "width" },
   doc = "Transport: the orthogonal matrix C = (I + S/2)^-1 (I - S/2), S = A - A^T; det C = +1.",
   example = "local C = ph.cayley { d }",
-  keys = { width_key("size of the matrix; default: width of the state"), init_key("start of A; default normal(0.5 / sqrt(width))"), name_key("A"), seed_key },
+  keys = {
+    width_key("size of the matrix; default: width of the state"),
+    init_key("start of A; default normal(0.5 / sqrt(width))"), name_key("A"), seed_key,
+  },
 }, function(v)
   local d = width_of("cayley", v)
   local a = ops.parameter(v.name, d, d, v.init or scaled(0.5, d), v.seed)
   return ops.call("cayley", { ops.call("skew", { a }) })
 end)
 
---- A budget: false (no guard), the largest h lambda_max(R) allowed, or { contract = kappa }: what the whole stream may contract volume by.
+--- A budget: false (no guard), the largest h lambda_max(R) allowed, or { contract = kappa }: what
+-- the whole stream may contract volume by.
 function kinds.budget(v)
   if v == false then return v end
   if type(v) == "table" and not kinds.tag(v) then
     local kappa, reason = kinds.number(v.contract, { above = 1 })
     for key in pairs(v) do
-      if key ~= "contract" then return nil, "has an unknown key '" .. tostring(key) .. "'; it is { contract = kappa }" end
+      if key ~= "contract" then
+        return nil, "has an unknown key '" .. tostring(key) .. "'; it is { contract = kappa }"
+      end
     end
     if kappa == nil then return nil, "{ contract = kappa } " .. reason end
     return { contract = kappa }
@@ -69,9 +79,11 @@ end
 
 local step_key <const> = { name = "step", kind = "number", above = 0, max = 1e6, required = true, doc = "step size h" }
 local budget_key <const> = { name = "budget", kind = "budget", default = 1,
-  doc = "h lambda_max(R) is kept at or below this by shrinking L; { contract = kappa }: at what lets the whole stream contract volume by kappa and no more; false: no guard" }
+  doc = "h lambda_max(R) is kept at or below this by shrinking L; { contract = kappa }: at what lets the whole stream "
+    .. "contract volume by kappa and no more; false: no guard" }
 
---- The number that a budget means for a damping of width d where it stands: { contract = kappa } is shared by the layers of the stream.
+--- The number that a budget means for a damping of width d where it stands: { contract = kappa }
+-- is shared by the layers of the stream.
 local function budget_number(budget, d)
   if type(budget) ~= "table" then return budget end
   local trace = symbol.current()
@@ -111,12 +123,14 @@ function channel.guard(l, options)
   local v = schema.check("guard", options)
   if not v then return kinds.broken end
   if not v.budget then return l end
-  local budget = type(v.budget) == "table" and ops.domain(l) and budget_number(v.budget, symbol.is(l) and l.rows or l:shape()[1]) or v.budget
+  local budget = type(v.budget) == "table" and ops.domain(l)
+    and budget_number(v.budget, symbol.is(l) and l.rows or l:shape()[1]) or v.budget
   return ops.call("guard", { l }, { step = v.step, budget = budget })
 end
 
 channel.identity = schema.constructor({
-  name = "identity", section = "channels", positional = { "width" }, doc = "The identity as a channel: a factor that leaves values as they are.",
+  name = "identity", section = "channels", positional = { "width" },
+  doc = "The identity as a channel: a factor that leaves values as they are.",
   keys = { width_key("size; default: width of the state") },
 }, function(v) return ops.identity(width_of("identity", v)) end)
 
@@ -125,7 +139,8 @@ local function size_key(name, doc)
 end
 
 channel.param = schema.constructor({
-  name = "param", section = "channels", positional = { "rows", "cols" }, doc = "A bare parameter matrix (1 row: a vector).",
+  name = "param", section = "channels", positional = { "rows", "cols" },
+  doc = "A bare parameter matrix (1 row: a vector).",
   example = "local G = ph.param { d, d, init = ph.normal(0.1), name = 'G' }",
   keys = { size_key("rows", "rows"), size_key("cols", "columns"),
            { name = "init", kind = "init", required = true, doc = "how it starts" }, name_key("P"), seed_key },
@@ -143,7 +158,8 @@ local function one_segment(self, trace)
   if not model then return end
   local first = self.homes[model]
   if first and first ~= trace then
-    schema.fail(self.name, "one layer is used in two segments; parameters cannot be shared between segments, make two layers")
+    schema.fail(self.name,
+      "one layer is used in two segments; parameters cannot be shared between segments, make two layers")
   end
   self.homes[model] = trace
 end
@@ -161,24 +177,34 @@ end
 
 local function layer(name, declare, apply)
   local weak = { __mode = "k" }
-  return setmetatable({ name = name, declare = declare, apply = apply, parameters = setmetatable({}, weak), homes = setmetatable({}, weak) }, Layer)
+  return setmetatable({
+    name = name, declare = declare, apply = apply, parameters = setmetatable({}, weak), homes = setmetatable({}, weak),
+  }, Layer)
 end
 
 local function fan_in(width) return param.init("uniform", 1 / math.sqrt(width)) end
 
 channel.linear = schema.constructor({
-  name = "linear", section = "layers", positional = { "width" }, doc = "A layer z -> B z without bias.", example = "ph.linear(d)(z)",
-  keys = { size_key("width", "features that come out"), init_key("start of B; default uniform(1 / sqrt(features in))"), name_key("B"), seed_key },
+  name = "linear", section = "layers", positional = { "width" }, doc = "A layer z -> B z without bias.",
+  example = "ph.linear(d)(z)",
+  keys = {
+    size_key("width", "features that come out"), init_key("start of B; default uniform(1 / sqrt(features in))"),
+    name_key("B"), seed_key,
+  },
 }, function(v)
-  return layer("linear", function(width) return { ops.parameter(v.name, v.width, width, v.init or fan_in(width), v.seed) } end,
+  return layer("linear",
+    function(width) return { ops.parameter(v.name, v.width, width, v.init or fan_in(width), v.seed) } end,
     function(z, m) return ops.times(m, z) end)
 end)
 
 channel.affine = schema.constructor({
-  name = "affine", section = "layers", positional = { "width" }, doc = "A layer z -> W z + b.", example = "ph.affine(d)(z)",
+  name = "affine", section = "layers", positional = { "width" }, doc = "A layer z -> W z + b.",
+  example = "ph.affine(d)(z)",
   keys = { size_key("width", "features that come out"), init_key("start of W; default uniform(1 / sqrt(features in))"),
-           { name = "bias_init", kind = "init", doc = "start of b; default uniform(1 / sqrt(features in))" }, name_key("W"),
-           { name = "bias_name", kind = "string", pattern = "^%a[%w_]*$", pattern_text = "a name", default = "b", doc = "name of the bias" }, seed_key },
+           { name = "bias_init", kind = "init", doc = "start of b; default uniform(1 / sqrt(features in))" },
+           name_key("W"),
+           { name = "bias_name", kind = "string", pattern = "^%a[%w_]*$", pattern_text = "a name", default = "b",
+             doc = "name of the bias" }, seed_key },
 }, function(v)
   return layer("affine", function(width)
     return { ops.parameter(v.name, v.width, width, v.init or fan_in(width), v.seed),

@@ -48,8 +48,10 @@ A model is a list of stages: layers, functions of the state, and streams. Stages
 ]]
 
 local section_order <const> = {
-  { "experiment", "Experiment" }, { "tasks", "Tasks" }, { "protocols", "Protocols" }, { "streams", "Streams" }, { "channels", "Channels" },
-  { "layers", "Layers" }, { "functions", "Functions of values" }, { "inits", "Initial values" }, { "measures", "Measures" },
+  { "experiment", "Experiment" }, { "tasks", "Tasks" }, { "protocols", "Protocols" }, { "streams", "Streams" },
+  { "channels", "Channels" },
+  { "layers", "Layers" }, { "functions", "Functions of values" }, { "inits", "Initial values" },
+  { "measures", "Measures" },
   { "rules", "Rules" }, { "tensors", "Tensors" }, { "laws", "Laws" },
 }
 
@@ -106,8 +108,10 @@ whose text is recorded with the spec's. Instructions and memory of loading and o
 local function cell_text(s) return (tostring(s):gsub("|", "\\|"):gsub("\n", " ")) end
 
 local kind_words <const> = {
-  integer = "whole number", number = "number", string = "string", boolean = "true or false", ["function"] = "function", callable = "function or layer", any = "any data",
-  table = "table", list = "list", init = "init", task = "task", protocol = "protocol", block = "table", edition = "whole number", grid = "table",
+  integer = "whole number", number = "number", string = "string", boolean = "true or false", ["function"] = "function",
+  callable = "function or layer", any = "any data",
+  table = "table", list = "list", init = "init", task = "task", protocol = "protocol", block = "table",
+  edition = "whole number", grid = "table",
   monitor = "choice", budget = "number, false or { contract = kappa }", data = "data",
 }
 
@@ -174,7 +178,8 @@ local function block_text(block)
   if #block.keys > 0 then
     table.move({ "| key | value | default | meaning |", "|---|---|---|---|" }, 1, 2, #lines + 1, lines)
     for _, key in ipairs(block.keys) do
-      lines[#lines + 1] = string.format("| `%s` | %s | %s | %s |", key.name, cell_text(kind_text(key)), cell_text(default_text(key)), cell_text(meaning_text(key)))
+      lines[#lines + 1] = string.format("| `%s` | %s | %s | %s |", key.name, cell_text(kind_text(key)),
+        cell_text(default_text(key)), cell_text(meaning_text(key)))
     end
     lines[#lines + 1] = ""
   end
@@ -185,7 +190,9 @@ end
 --- Functions of one line each, as a table.
 local function usage_table(blocks)
   local lines = { "| call | meaning |", "|---|---|" }
-  for _, block in ipairs(blocks) do lines[#lines + 1] = string.format("| `%s` | %s |", cell_text(block.usage), cell_text(block.doc)) end
+  for _, block in ipairs(blocks) do
+    lines[#lines + 1] = string.format("| `%s` | %s |", cell_text(block.usage), cell_text(block.doc))
+  end
   return table.concat(lines, "\n") .. "\n"
 end
 
@@ -202,11 +209,15 @@ local function section_text(name, title)
 end
 
 local function ops_text()
-  local lines = { "## Ops", "", "What the IR is made of: one row of the op table each. Eager and compiled evaluation use the same kernels.", "",
-                  "| op | equation | meaning |", "|---|---|---|" }
+  local lines = {
+    "## Ops", "",
+    "What the IR is made of: one row of the op table each. Eager and compiled evaluation use the same kernels.", "",
+    "| op | equation | meaning |", "|---|---|---|",
+  }
   for _, row in ipairs(op_table.rows) do
     local attrs = #row.attrs > 0 and " " .. table.concat(row.attrs, " ") or ""
-    lines[#lines + 1] = string.format("| `%s%s` | `%s` | %s |", row.name, attrs, cell_text(row.equation), cell_text(row.doc))
+    lines[#lines + 1] = string.format("| `%s%s` | `%s` | %s |", row.name, attrs, cell_text(row.equation),
+      cell_text(row.doc))
   end
   return table.concat(lines, "\n") .. "\n"
 end

@@ -1,7 +1,7 @@
 --- From a model (a list of stages) to canonical IR text. The grammar is that of core/ir/ir.h.
 --
--- Canonical means: the text depends on what is computed, not on how the spec is written. Nodes are numbered in the order
--- in which the result needs them (arguments first, left to right), equal nodes are one node, unused ones vanish,
+-- Canonical means: the text depends on what is computed, not on how the spec is written. Nodes are numbered in the
+-- order in which the result needs them (arguments first, left to right), equal nodes are one node, unused ones vanish,
 -- parameters are numbered and named in the order in which their nodes appear. Stages between streams form one segment.
 
 local canon = require "ph.util.canon"
@@ -35,13 +35,16 @@ function Writer:name(base)
 end
 
 function Writer:param(s)
-  self.params[#self.params + 1] = string.format("param %s %d %d %s", self:name(s.base), s.rows, s.cols, s.init:canonical())
+  self.params[#self.params + 1] = string.format("param %s %d %d %s", self:name(s.base), s.rows, s.cols,
+    s.init:canonical())
   return "p" .. #self.params - 1
 end
 
 local function attr_text(s)
   local parts = {}
-  for _, name in ipairs(op_table.row(s.op).attrs) do parts[#parts + 1] = string.format(" %s=%s", name, canon.ir_number(s.attrs[name])) end
+  for _, name in ipairs(op_table.row(s.op).attrs) do
+    parts[#parts + 1] = string.format(" %s=%s", name, canon.ir_number(s.attrs[name]))
+  end
   return table.concat(parts)
 end
 
@@ -191,7 +194,9 @@ end
 
 local function check_stages(stages)
   if rawequal(stages, kinds.broken) then error(kinds.stop, 0) end
-  if type(stages) ~= "table" or kinds.tag(stages) then schema.fail("model", "must give a list of stages, gives %s", kinds.describe(stages)) end
+  if type(stages) ~= "table" or kinds.tag(stages) then
+    schema.fail("model", "must give a list of stages, gives %s", kinds.describe(stages))
+  end
   local n, problem = kinds.list_length(stages)
   if not n then schema.fail("model", "the list of stages %s", problem) end
   for i = 1, n do

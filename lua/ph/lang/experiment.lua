@@ -30,23 +30,31 @@ Experiment.__tostring = function(self) return "experiment " .. self.name end
 
 -- ---- registration ----
 
-function kinds.task(v) return kinds.object(v, { object = "ph.task", object_text = "a task (ph.task.circles { ... })" }) end
-function kinds.protocol(v) return kinds.object(v, { object = "ph.protocol", object_text = "a protocol (ph.adam { ... } or ph.sgd { ... })" }) end
+function kinds.task(v)
+  return kinds.object(v, { object = "ph.task", object_text = "a task (ph.task.circles { ... })" })
+end
+function kinds.protocol(v)
+  return kinds.object(v, { object = "ph.protocol", object_text = "a protocol (ph.adam { ... } or ph.sgd { ... })" })
+end
 
 local measure_of <const> = { kind = "object", object = "ph.measure", object_text = "a measure (ph.growth())" }
 
 schema.define {
-  name = "experiment", role = "experiment", section = "experiment", doc = "What a spec returns: a grid of runs and what is asked of them.",
-  example = "return ph.experiment { name = 'quick', task = ..., model = function(cell) ... end, grid = ..., train = ... }",
+  name = "experiment", role = "experiment", section = "experiment",
+  doc = "What a spec returns: a grid of runs and what is asked of them.",
+  example = "return ph.experiment { name = 'quick', task = ..., model = function(cell) ... end, grid = ..., train = "
+    .. "... }",
   keys = {
     { "name", kind = "string", required = true, affects = "plan", pattern = "^[%w_][%w_%-%.]*$",
       pattern_text = "a name of letters, digits, _ - .", doc = "name; the results go to experiments/NAME" },
     { "note", kind = "string", affects = "plan", doc = "what this is about, in words" },
     { "task", kind = { "task", "function" }, required = true, doc = "a task, or function(cell) that gives one" },
     { "model", kind = "function", required = true, doc = "function(cell) that gives the list of stages" },
-    { "grid", kind = "grid", doc = "axes such as family, depth, seed with their values, or a list of such tables; default: one run" },
+    { "grid", kind = "grid",
+      doc = "axes such as family, depth, seed with their values, or a list of such tables; default: one run" },
     { "train", kind = "protocol", required = true, doc = "a protocol: ph.adam { ... } or ph.sgd { ... }" },
-    { "select", kind = "block", block = "select", doc = "candidates, the best of which on validation data is the cell's run" },
+    { "select", kind = "block", block = "select",
+      doc = "candidates, the best of which on validation data is the cell's run" },
     { "measure", kind = "list", of = measure_of, default = {}, doc = "what is measured on each finished net" },
     { "rules", kind = "any", affects = "plan", doc = "decisions from the results, as data" },
     { "predictions", kind = "any", affects = "plan", doc = "bands guessed beforehand" },
@@ -54,7 +62,8 @@ schema.define {
     { "figures", kind = "list", of = { kind = "string" }, affects = false,
       doc = "metrics that the report draws; default: the usual ones" },
     { "seeds", kind = "choice", allowed = { "cell", "lock" }, default = "cell",
-      doc = "a run's seed is its cell's (cell), or comes from that and the hash of the lock (lock), so that nobody chose it" },
+      doc = "a run's seed is its cell's (cell), or comes from that and the hash of the lock (lock), so that nobody "
+        .. "chose it" },
     { "dtype", kind = "choice", allowed = { "f32", "f64" }, default = "f32", since = 2,
       doc = "numbers of the training: f32, or f64 for twice the memory and about half the speed" },
     schema.edition_key,
@@ -66,10 +75,12 @@ local function candidates_key(key, doc)
 end
 
 schema.define {
-  name = "select", role = "select", section = "experiment", looks = "a table such as { lr = { 1e-3, 3e-3 }, by = 'val.accuracy' }",
+  name = "select", role = "select", section = "experiment",
+  looks = "a table such as { lr = { 1e-3, 3e-3 }, by = 'val.accuracy' }",
   doc = "Every cell is run once for each candidate; the best on validation data is the cell's run.",
   keys = {
-    { "by", kind = "monitor", default = "val.accuracy", doc = "validation value that decides; the first of equals wins" },
+    { "by", kind = "monitor", default = "val.accuracy",
+      doc = "validation value that decides; the first of equals wins" },
     candidates_key("lr", "learning rates to try"),
     candidates_key("batch", "batch sizes to try"),
     candidates_key("weight_decay", "weight decays to try"),
@@ -77,7 +88,9 @@ schema.define {
 }
 
 local function build(v)
-  local self = { values = v, task_source = v.task, axes = v.grid or grid.single(), memo = {}, task_changes = {}, read = {} }
+  local self = {
+    values = v, task_source = v.task, axes = v.grid or grid.single(), memo = {}, task_changes = {}, read = {},
+  }
   for k, x in pairs(v) do self[k] = x end
   self.grid, self.edition = nil, edition.current()
   if type(v.task) == "function" then self.task = nil end
@@ -235,15 +248,15 @@ local function is_single(axes, name)
   return true
 end
 
---- Axes that no function reads: the runs along them would be equal. Of a grid that the command line cut, an axis with one value
--- may be one that the cells left over do not need.
+--- Axes that no function reads: the runs along them would be equal. Of a grid that the command line cut, an axis with
+-- one value may be one that the cells left over do not need.
 local function check_axes(self)
   local names = grid.axis_names(self.axes)
   for _, name in ipairs(names) do
     if name ~= "seed" and not self.read[name] and not (self.restricted and is_single(self.axes, name)) then
       local near = suggest.nearest(name, schema.usual_axes)
-      report({ "grid", name }, "grid: axis '%s' is read by neither model nor task; runs along it would be equal%s", name,
-        near and near ~= name and string.format(" (did you mean '%s'?)", near) or "")
+      report({ "grid", name }, "grid: axis '%s' is read by neither model nor task; runs along it would be equal%s",
+        name, near and near ~= name and string.format(" (did you mean '%s'?)", near) or "")
     end
   end
 end

@@ -49,7 +49,8 @@ local function embed(name, seed, xs, ys, d, noise)
   local rows = {}
   for first = 1, n, 1024 do -- a table of all noise at once would be large
     local last = math.min(first + 1023, n)
-    local block = native.random("normal", seed, name .. "/noise", { last - first + 1, d }, noise, "f64", (first - 1) * d):totable()
+    local block = native.random("normal", seed, name .. "/noise", { last - first + 1, d }, noise, "f64",
+      (first - 1) * d):totable()
     for i = first, last do
       local row, x, y = block[i - first + 1], xs[i], ys[i]
       for j = 1, d do row[j] = x * p[j] + y * q[j] + row[j] end
@@ -96,7 +97,8 @@ local function keys(classes, noise, own)
     { "classes", kind = "integer", min = 2, max = 1000, default = classes, doc = "number of classes" },
     { "width", kind = "integer", min = 2, max = 65536, default = 32, doc = "dimension of the space the plane lies in" },
     own,
-    { "noise", kind = "number", min = 0, max = 1e6, default = noise, doc = "deviation of the noise on every coordinate" },
+    { "noise", kind = "number", min = 0, max = 1e6, default = noise,
+      doc = "deviation of the noise on every coordinate" },
     task.split_key "{ train = N, val = N, test = N }",
     task.seed_key(),
   }
@@ -115,7 +117,8 @@ end
 geometry.circles = task.constructor({
   name = "task.circles", doc = "Points around a circle in a random plane; the class is the arc.",
   example = "ph.task.circles { classes = 4, split = { train = 3600, val = 1200, test = 1200 } }",
-  keys = keys(4, 0.25, { "spread", kind = "number", min = 0, max = 1e3, default = 0.2, doc = "deviation of the angle in radians" }),
+  keys = keys(4, 0.25,
+    { "spread", kind = "number", min = 0, max = 1e3, default = 0.2, doc = "deviation of the angle in radians" }),
 }, source("task.circles", load_circles))
 
 geometry.spirals = task.constructor({

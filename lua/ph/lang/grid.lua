@@ -1,8 +1,8 @@
 --- The grid of an experiment: axes, cells in a fixed order, and restriction by the command line.
 --
--- A grid is a table of axes, or a list of such tables (sub-grids), whose cells follow one another. Lua tables have no order,
--- so axes are put in one: family, task, depth, width, then the others by name, seed last. The first axis changes slowest;
--- values keep the order in which they are written.
+-- A grid is a table of axes, or a list of such tables (sub-grids), whose cells follow one another. Lua tables have no
+-- order, so axes are put in one: family, task, depth, width, then the others by name, seed last. The first axis changes
+-- slowest; values keep the order in which they are written.
 
 local canon = require "ph.util.canon"
 local kinds = require "ph.schema.kinds"
@@ -110,7 +110,9 @@ function kinds.grid(v)
   if type(v) ~= "table" or kinds.tag(v) then return nil, "must be a table of axes, got " .. kinds.describe(v) end
   local known = #schema.errors()
   local subgrids = read(v)
-  if count(subgrids) > most_cells then report({ "grid" }, "grid: %.0f cells are more than %d", count(subgrids), most_cells) end
+  if count(subgrids) > most_cells then
+    report({ "grid" }, "grid: %.0f cells are more than %d", count(subgrids), most_cells)
+  end
   return #schema.errors() > known and kinds.broken or subgrids
 end
 
@@ -128,7 +130,9 @@ function Cell:get(key) return self.by_key[key] end
 --- A value in one word; strings that could be read as something else are quoted.
 local function word(v)
   if type(v) == "number" then return canon.number(v) end
-  if type(v) == "string" and (not v:find "^[%a_][%w_%-%.]*$" or v == "true" or v == "false") then return canon.encode(v) end
+  if type(v) == "string" and (not v:find "^[%a_][%w_%-%.]*$" or v == "true" or v == "false") then
+    return canon.encode(v)
+  end
   return tostring(v)
 end
 
@@ -157,12 +161,15 @@ function Cell:view(reads)
     __index = function(_, k)
       local v = self.by_key[k]
       if v == nil then
-        schema.fail("cell", "no axis '%s' in this cell%s; it has %s", tostring(k), suggest.hint(tostring(k), names), table.concat(names, ", "))
+        schema.fail("cell", "no axis '%s' in this cell%s; it has %s", tostring(k), suggest.hint(tostring(k), names),
+          table.concat(names, ", "))
       end
       reads[k] = true
       return v
     end,
-    __newindex = function(_, k) schema.fail("cell", "axis '%s' cannot be set here; the grid does that", tostring(k)) end,
+    __newindex = function(_, k)
+      schema.fail("cell", "axis '%s' cannot be set here; the grid does that", tostring(k))
+    end,
   })
 end
 

@@ -15,7 +15,8 @@ schema.define {
   looks = "a table such as { 'A', lr = 0.1 }",
   doc = "One entry of a protocol's `groups`: rates of the parameters whose names match.",
   keys = {
-    { "match", kind = "string", required = true, pattern = "^[%w_.*]+$", pattern_text = "a name with letters, digits, _ . and *",
+    { "match", kind = "string", required = true, pattern = "^[%w_.*]+$",
+      pattern_text = "a name with letters, digits, _ . and *",
       doc = "name of parameters, such as 'A', 's1.*' or '*.b'" },
     { "lr", kind = "number", min = 0, max = 1e6, default = 1, doc = "factor on the learning rate" },
     { "weight_decay", kind = "number", min = 0, max = 1e6, doc = "instead of the protocol's weight_decay" },
@@ -48,7 +49,8 @@ function groups.find(list, name)
   end
 end
 
---- Rates of every parameter under a protocol: list of { name, lr (factor), weight_decay, frozen }, in the order of `names`.
+--- Rates of every parameter under a protocol: list of { name, lr (factor),
+-- weight_decay, frozen }, in the order of `names`.
 function groups.rates(protocol, names)
   local out = {}
   for i, name in ipairs(names) do

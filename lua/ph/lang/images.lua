@@ -1,7 +1,7 @@
 --- Image tasks from IDX files (the format of MNIST and Fashion-MNIST), plain or gzip.
 --
--- DIR holds train-images-idx3-ubyte and train-labels-idx1-ubyte, and the same for the test prefix, each possibly with .gz.
--- Train and val are taken from the training files by a seeded permutation; the test set is all of the test files.
+-- DIR holds train-images-idx3-ubyte and train-labels-idx1-ubyte, and the same for the test prefix, each possibly with
+-- .gz. Train and val are taken from the training files by a seeded permutation; the test set is all of the test files.
 -- Pixels are standardised by the mean and deviation of all pixels of the train split.
 
 local native = require "ph.native"
@@ -34,7 +34,9 @@ local function read_pair(v, prefix)
   if not x then error(tostring(y), 0) end
   local shape = x:shape()
   if shape[2] ~= v.height or shape[3] ~= v.width then
-    error(string.format("%s: images are %d x %d, the spec says height = %d, width = %d", image_path, shape[2], shape[3], v.height, v.width), 0)
+    error(
+      string.format("%s: images are %d x %d, the spec says height = %d, width = %d", image_path, shape[2], shape[3],
+        v.height, v.width), 0)
   end
   local n = math.min(shape[1], v.limit or shape[1])
   return x:reshape { shape[1], shape[2] * shape[3] }:slice(1, 1, n), y:cast("i32"):slice(1, 1, n), n
@@ -60,7 +62,8 @@ end
 local function load(v, seed)
   local x, y, n = read_pair(v, "train")
   if v.split.train + v.split.val > n then
-    error(string.format("task.images: split needs %d + %d training images, there are %d", v.split.train, v.split.val, n), 0)
+    error(
+      string.format("task.images: split needs %d + %d training images, there are %d", v.split.train, v.split.val, n), 0)
   end
   local order = native.permutation(seed, "images/split", 0, n)
   local function rows(first, last)
@@ -102,7 +105,9 @@ local function digest(v)
 end
 
 local function check(v)
-  if v.split.test then schema.fail("task.images", "split has only train and val; the test set is the files that 'test' names") end
+  if v.split.test then
+    schema.fail("task.images", "split has only train and val; the test set is the files that 'test' names")
+  end
 end
 
 local function shape(v)
@@ -117,12 +122,14 @@ images.images = task.constructor({
     { "dir", kind = "string", required = true, pattern = ".", pattern_text = "a directory", affects = false,
       doc = "directory of the files; their contents are hashed" },
     { "format", kind = "choice", allowed = { "idx" }, default = "idx", doc = "format of the files" },
-    { "as", kind = "choice", allowed = { "vector", "rows" }, default = "vector", doc = "vector: all pixels are features; rows: a sequence of rows" },
+    { "as", kind = "choice", allowed = { "vector", "rows" }, default = "vector",
+      doc = "vector: all pixels are features; rows: a sequence of rows" },
     { "height", kind = "integer", min = 1, max = 4096, default = 28, doc = "rows of an image; the files must agree" },
     { "width", kind = "integer", min = 1, max = 4096, default = 28, doc = "pixels of a row" },
     { "classes", kind = "integer", min = 2, max = 256, default = 10, doc = "number of classes" },
     task.split_key "{ train = N, val = N } of the training files",
-    { "test", kind = "string", pattern = "^[%w_%-%.]+$", pattern_text = "a file prefix", default = "t10k", doc = "prefix of the test files" },
+    { "test", kind = "string", pattern = "^[%w_%-%.]+$", pattern_text = "a file prefix", default = "t10k",
+      doc = "prefix of the test files" },
     { "limit", kind = "integer", min = 1, doc = "use only the first N images of each file" },
     task.seed_key(),
   },

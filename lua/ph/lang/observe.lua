@@ -19,7 +19,8 @@ function Measure:canonical()
   return next(values) and canon.call(name, values) or name
 end
 
--- block: name, version, doc, metrics = { { name, meaning } } and profiles = { { name, meaning, formerly = older name } }.
+-- block: name, version, doc, metrics = { { name, meaning } } and profiles = { {
+-- name, meaning, formerly = older name } }.
 local function constructor(block)
   block.role, block.section, block.keys = "measure", "measures", block.keys or {}
   return schema.constructor(block, function(v) return setmetatable({ name = block.name, values = v }, Measure) end)

@@ -1,7 +1,8 @@
 --- Operations, the same on symbols (inside a block) and on tensors (outside).
 --
--- Outside a block a state is a rank-1 tensor, or ph.batch(t) with one sample a row; a rank-2 tensor is a parameter matrix.
--- Both ways the row of the op table decides: symbols become nodes of the IR, tensors are evaluated by the same kernels.
+-- Outside a block a state is a rank-1 tensor, or ph.batch(t) with one sample a row; a rank-2 tensor is
+-- a parameter matrix. Both ways the row of the op table decides: symbols become nodes of the IR,
+-- tensors are evaluated by the same kernels.
 
 local kinds = require "ph.schema.kinds"
 local native = require "ph.native"
@@ -21,11 +22,15 @@ local function is_identity(v) return debug.getmetatable(v) == Identity end
 local function is_broken(v) return rawequal(v, kinds.broken) end
 
 schema.describe("batch", "functions", "ph.batch(t)",
-  "Outside a block: a tensor (n, d) as n states that go through channels together; with positions (n, positions, d) or (n, height, width, d).")
+  "Outside a block: a tensor (n, d) as n states that go through channels together; with positions (n, positions, "
+  .. "d) or (n, height, width, d).")
 
 function ops.batch(t)
   local rank = is_tensor(t) and #t:shape() or 0
-  if rank < 2 then schema.fail("batch", "expects a tensor (n, d), (n, positions, d) or (n, height, width, d), got %s", kinds.describe(t)) end
+  if rank < 2 then
+    schema.fail("batch", "expects a tensor (n, d), (n, positions, d) or (n, height, width, d), got %s",
+      kinds.describe(t))
+  end
   return setmetatable({ tensor = t }, Batch)
 end
 
@@ -51,7 +56,9 @@ end
 
 local function eager_argument(row, i, v)
   local d = domain(v)
-  if not d then schema.fail(row.name, "argument %d must be a tensor of rank 1 or 2 or ph.batch(t), got %s", i, kinds.describe(v)) end
+  if not d then
+    schema.fail(row.name, "argument %d must be a tensor of rank 1 or 2 or ph.batch(t), got %s", i, kinds.describe(v))
+  end
   local is_parameter = op_table.is_parameter(row, i)
   if is_batch(v) then return v.tensor, not is_parameter end
   if is_parameter or d == "matrix" then return v, false end
@@ -84,7 +91,9 @@ end
 
 --- Multiplies by a number.
 function ops.scale(by, v)
-  if by ~= by or by == math.huge or by == -math.huge then schema.fail("scale", "the factor must be finite, got %s", kinds.describe(by)) end
+  if by ~= by or by == math.huge or by == -math.huge then
+    schema.fail("scale", "the factor must be finite, got %s", kinds.describe(by))
+  end
   if by == 1 then return v end
   return ops.call("scale", { v }, { by = by })
 end
@@ -97,15 +106,20 @@ local function operand(name, v)
   schema.fail(name, "cannot take %s", kinds.describe(v))
 end
 
---- The value that the identity multiplies; `side` is the dimension it must fit: rows from the left, columns from the right.
+--- The value that the identity multiplies; `side` is the dimension it must fit: rows
+-- from the left, columns from the right.
 local function times_identity(one, v, side)
   if is_identity(v) then return v end
-  if type(v) == "number" then schema.fail("multiply", "a number times the identity is a matrix that is no parameter; scale the product instead") end
+  if type(v) == "number" then
+    schema.fail("multiply", "a number times the identity is a matrix that is no parameter; scale the product instead")
+  end
   local is_state = domain(v) == "state"
   if is_state and side == "cols" then schema.fail("multiply", "a matrix stands left of the state: write M * z") end
   local shape = symbol.is(v) and { v.rows, v.cols } or v:shape()
   local size = (is_state or side == "cols") and shape[#shape] or shape[1]
-  if size ~= one.width then schema.fail("multiply", "the identity of width %d does not fit a %s of %d", one.width, domain(v), size) end
+  if size ~= one.width then
+    schema.fail("multiply", "the identity of width %d does not fit a %s of %d", one.width, domain(v), size)
+  end
   return v
 end
 
@@ -124,7 +138,9 @@ function ops.times(a, b)
 end
 
 local function number_in(name, a, b)
-  if type(a) == "number" or type(b) == "number" then schema.fail(name, "a number and a value inside a stream do not add; use a bias (ph.affine)") end
+  if type(a) == "number" or type(b) == "number" then
+    schema.fail(name, "a number and a value inside a stream do not add; use a bias (ph.affine)")
+  end
 end
 
 local function is_vector(v) return symbol.is(v) and v.pos == 0 and v.rows == 1 end
@@ -168,11 +184,13 @@ for _, row in ipairs(op_table.rows) do
       for i = 1, #row.args do args[i] = operand(row.name, (select(i, ...))) end
       return ops.call(row.name, args)
     end
-    schema.describe(row.name, "functions", string.format("ph.%s(%s)", row.name, #row.args == 1 and "x" or "a, b"), row.doc)
+    schema.describe(row.name, "functions", string.format("ph.%s(%s)", row.name, #row.args == 1 and "x" or "a, b"),
+      row.doc)
   end
 end
 
-schema.describe("cayley_of", "functions", "ph.cayley_of(S)", "C = (I + S/2)^-1 (I - S/2) of a skew matrix S that is given.")
+schema.describe("cayley_of", "functions", "ph.cayley_of(S)",
+  "C = (I + S/2)^-1 (I - S/2) of a skew matrix S that is given.")
 function ops.cayley_of(s) return ops.call("cayley", { operand("cayley_of", s) }) end
 
 --- A parameter: a symbol inside a block; outside, a tensor drawn from (seed, name).

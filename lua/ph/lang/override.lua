@@ -97,7 +97,8 @@ local function has(list, word)
   return false
 end
 
---- Applies one "key=value" (or { key =, value = }) to an experiment. Raises with one line that begins with "command line: ".
+--- Applies one "key=value" (or { key =, value = }) to an experiment. Raises with one
+-- line that begins with "command line: ".
 function override.apply(e, text)
   if type(text) == "table" then text = text.key .. "=" .. text.value end
   local key, values, rest = override.parse(text)

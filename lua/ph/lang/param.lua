@@ -26,7 +26,8 @@ local zero_or_one <const> = { zeros = true, ones = true }
 function kinds.init(v)
   if kinds.tag(v) == "ph.init" then return v end
   if zero_or_one[v] then return new(v) end
-  return nil, "must be an init (ph.normal(s), ph.uniform(w), ph.constant(c), 'zeros', 'ones'), got " .. kinds.describe(v)
+  return nil,
+    "must be an init (ph.normal(s), ph.uniform(w), ph.constant(c), 'zeros', 'ones'), got " .. kinds.describe(v)
 end
 
 local function constructor(kind, key, doc)
@@ -35,10 +36,12 @@ local function constructor(kind, key, doc)
   }, function(v) return new(kind, v[key.name]) end)
 end
 
-param.normal = constructor("normal", { name = "sigma", kind = "number", min = 0, required = true, doc = "standard deviation" },
-  "Init: independent normal numbers with mean 0.")
-param.uniform = constructor("uniform", { name = "halfwidth", kind = "number", min = 0, required = true, doc = "numbers lie in [-halfwidth, halfwidth)" },
-  "Init: independent numbers uniform around 0.")
+param.normal = constructor("normal", {
+  name = "sigma", kind = "number", min = 0, required = true, doc = "standard deviation",
+}, "Init: independent normal numbers with mean 0.")
+param.uniform = constructor("uniform", {
+  name = "halfwidth", kind = "number", min = 0, required = true, doc = "numbers lie in [-halfwidth, halfwidth)",
+}, "Init: independent numbers uniform around 0.")
 param.constant = constructor("constant", { name = "value", kind = "number", required = true, doc = "the number" },
   "Init: every entry the same number. The words 'zeros' and 'ones' are inits too.")
 

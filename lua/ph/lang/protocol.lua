@@ -1,4 +1,5 @@
---- Training protocols: optimizer, learning-rate schedule, epochs, batch, early stopping. Plain fields; policy of ph.run.train.
+--- Training protocols: optimizer, learning-rate schedule, epochs, batch, early stopping.
+-- Plain fields; policy of ph.run.train.
 --
 -- Nothing here sees test data: the monitored value is one of the validation set.
 
@@ -78,16 +79,22 @@ end
 local function keys(own)
   local all = {
     { "lr", kind = "number", above = 0, max = 1e6, doc = "learning rate; may be left to select" },
-    { "batch", kind = "integer", min = 1, max = 1000000, default = 128, doc = "samples of a step; the last step of an epoch may have fewer" },
+    { "batch", kind = "integer", min = 1, max = 1000000, default = 128,
+      doc = "samples of a step; the last step of an epoch may have fewer" },
     { "epochs", kind = "integer", min = 1, max = 1000000, required = true, doc = "most passes over the training data" },
     { "schedule", kind = "choice", allowed = { "constant", "cosine", "warmup", "warmup_cosine" }, default = "constant",
       doc = "learning rate over the steps; cosine falls to lr_min, warmup rises linearly first" },
     { "warmup", kind = "number", above = 0, max = 1000000, doc = "epochs of warm-up, for the schedules with warmup" },
     { "lr_min", kind = "number", min = 0, max = 1e6, default = 0, doc = "where cosine ends" },
-    { "patience", kind = "integer", min = 0, max = 1000000, default = 0, doc = "stop after so many epochs in a row without a better value; 0: never. A value that is not a number is never the best, and its epoch is one without a better value" },
-    { "monitor", kind = "monitor", default = "val.accuracy", doc = "value that says which epoch is best: val.accuracy or val.loss" },
-    { "clip", kind = "number", min = 0, max = 1e12, default = 0, doc = "largest global norm of the gradient; 0: no clipping" },
-    { "weight_decay", kind = "number", min = 0, max = 1e6, default = 0, doc = "decoupled for adam, added to the gradient for sgd" },
+    { "patience", kind = "integer", min = 0, max = 1000000, default = 0,
+      doc = "stop after so many epochs in a row without a better value; 0: never. A value that is not a number is "
+        .. "never the best, and its epoch is one without a better value" },
+    { "monitor", kind = "monitor", default = "val.accuracy",
+      doc = "value that says which epoch is best: val.accuracy or val.loss" },
+    { "clip", kind = "number", min = 0, max = 1e12, default = 0,
+      doc = "largest global norm of the gradient; 0: no clipping" },
+    { "weight_decay", kind = "number", min = 0, max = 1e6, default = 0,
+      doc = "decoupled for adam, added to the gradient for sgd" },
     { "checkpoint", kind = "number", min = 0, max = 1e9, default = 10, affects = false,
       doc = "seconds between checkpoints in mid-epoch; at the end of an epoch a fifth of it is enough" },
     groups.key,
@@ -100,8 +107,12 @@ local function check(name, v)
   local warm = v.schedule:find("warmup", 1, true)
   if warm and not v.warmup then schema.fail(name, "schedule '%s' needs warmup = epochs", v.schedule) end
   if v.warmup and not warm then schema.fail(name, "'warmup' has no effect with schedule '%s'", v.schedule) end
-  if v.lr_min > 0 and not v.schedule:find("cosine", 1, true) then schema.fail(name, "'lr_min' has no effect with schedule '%s'", v.schedule) end
-  if v.lr and v.lr_min > v.lr then schema.fail(name, "lr_min = %s is above lr = %s", canon.number(v.lr_min), canon.number(v.lr)) end
+  if v.lr_min > 0 and not v.schedule:find("cosine", 1, true) then
+    schema.fail(name, "'lr_min' has no effect with schedule '%s'", v.schedule)
+  end
+  if v.lr and v.lr_min > v.lr then
+    schema.fail(name, "lr_min = %s is above lr = %s", canon.number(v.lr_min), canon.number(v.lr))
+  end
 end
 
 local function constructor(name, doc, own)

@@ -1,8 +1,8 @@
 --- Loads a spec: runs its text in a sandbox, checks everything, and gives the experiment or all errors.
 --
 -- The sandbox: text only, an allow-listed environment without files, time or chance, limits of instructions and memory,
--- `require` of "ph" and of files beside the spec (their text is kept for hashing). Names that are not declared are errors.
--- `pairs` goes through keys in a fixed order, so that a spec means the same everywhere.
+-- `require` of "ph" and of files beside the spec (their text is kept for hashing). Names that are not declared are
+-- errors. `pairs` goes through keys in a fixed order, so that a spec means the same everywhere.
 
 local edition = require "ph.schema.edition"
 local experiment = require "ph.lang.experiment"
@@ -54,16 +54,22 @@ local function read_only(t, name)
       if v == nil then
         local names = {}
         for word in pairs(t) do names[#names + 1] = tostring(word) end
-        error(string.format("%s%s.%s: no such name%s", where.prefix(), name, tostring(k), suggest.hint(tostring(k), names)), 0)
+        error(
+          string.format("%s%s.%s: no such name%s", where.prefix(), name, tostring(k), suggest.hint(tostring(k), names)),
+          0)
       end
       return type(v) == "table" and not kinds.tag(v) and read_only(v, name .. "." .. tostring(k)) or v
     end,
-    __newindex = function(_, k) error(string.format("%s%s.%s cannot be changed", where.prefix(), name, tostring(k)), 0) end,
+    __newindex = function(_, k)
+      error(string.format("%s%s.%s cannot be changed", where.prefix(), name, tostring(k)), 0)
+    end,
   })
 end
 
-local absent <const> = { "os", "io", "debug", "package", "load", "loadstring", "loadfile", "dofile", "pcall", "xpcall", "coroutine",
-                         "next", "rawget", "rawset", "rawequal", "rawlen", "setmetatable", "getmetatable", "collectgarbage", "print", "arg" }
+local absent <const> = {
+  "os", "io", "debug", "package", "load", "loadstring", "loadfile", "dofile", "pcall", "xpcall", "coroutine", "next",
+  "rawget", "rawset", "rawequal", "rawlen", "setmetatable", "getmetatable", "collectgarbage", "print", "arg",
+}
 
 --- What follows "undeclared name 'x'".
 local function name_hint(name, env, chunks)
@@ -81,7 +87,8 @@ local function name_hint(name, env, chunks)
   return string.format(strings[near] and " (did you mean \"%s\"?)" or " (did you mean '%s'?)", near)
 end
 
---- The global table of a spec. `load_sibling(name)` serves require; `chunks`: names of the texts loaded, for suggestions.
+--- The global table of a spec. `load_sibling(name)` serves require; `chunks`: names
+-- of the texts loaded, for suggestions.
 local function environment(load_sibling, chunks)
   local ph = read_only(require "ph", "ph")
   local env = {
@@ -95,7 +102,9 @@ local function environment(load_sibling, chunks)
   end
   return setmetatable(env, {
     __index = function(_, name)
-      error(string.format("%sundeclared name '%s'%s", where.prefix(), tostring(name), name_hint(tostring(name), env, chunks)), 0)
+      error(
+        string.format("%sundeclared name '%s'%s", where.prefix(), tostring(name),
+          name_hint(tostring(name), env, chunks)), 0)
     end,
   })
 end
@@ -104,7 +113,9 @@ end
 
 local function read_text(path)
   local text, problem = native.read_file(path, spec.max_bytes)
-  if not text then error(string.format("%s: %s", path, tostring(problem):gsub("^" .. path:gsub("%p", "%%%0") .. ": ", "")), 0) end
+  if not text then
+    error(string.format("%s: %s", path, tostring(problem):gsub("^" .. path:gsub("%p", "%%%0") .. ": ", "")), 0)
+  end
   if text:sub(1, 1) == "\27" then error(path .. ": a compiled chunk is no spec; only text is read", 0) end
   return (text:gsub("^\xef\xbb\xbf", "")) -- the mark that some editors put before UTF-8
 end
@@ -174,13 +185,15 @@ local function as_experiment(value, path)
   if rawequal(value, kinds.broken) then return nil end
   if kinds.tag(value) == "ph.experiment" or kinds.tag(value) == "ph.laws_experiment" then return value end
   local hint = value == nil and "; does it end with `return ph.experiment { ... }`?" or ""
-  schema.report(string.format("%s: a spec must return an experiment, this one returns %s%s", path, kinds.describe(value), hint))
+  schema.report(
+    string.format("%s: a spec must return an experiment, this one returns %s%s", path, kinds.describe(value), hint))
 end
 
 --- Runs the text; returns what it returns, or nil and true after reporting the error.
 local function run_chunk(text, chunk, env)
   local value, problem, code, place = native.spec_load(text, chunk, env, experiment.limits)
-  if value == nil and type(code) == "string" and code:find "^PH_E_" then -- not a spec that returns nil and something else
+  -- not a spec that returns nil and something else
+  if value == nil and type(code) == "string" and code:find "^PH_E_" then
     if problem ~= kinds.stop then schema.report(where.located(problem, place)) end
     return nil, true
   end
@@ -202,7 +215,8 @@ local function load_collecting(text, path, overrides, source)
   return e
 end
 
---- One reading of a text, under the current edition: the experiment, or the lines of its errors; and the edition it named.
+--- One reading of a text, under the current edition: the experiment, or the lines of
+-- its errors; and the edition it named.
 local function read(text, path, overrides)
   local source = { file = path, text = text, files = {}, chunk = where.register(path, text) }
   where.enter(source.chunk)
@@ -216,8 +230,8 @@ local function read(text, path, overrides)
   return { experiment = e, lines = lines, named = edition.named }
 end
 
---- The reading under the edition that the text itself names, which is 1 when it names none. A text that broke off before it
--- named one may name another under that other edition's defaults.
+--- The reading under the edition that the text itself names, which is 1 when it names none. A text that broke off
+-- before it named one may name another under that other edition's defaults.
 local function settled_reading(...)
   local first = edition.under(1, read, ...)
   if first.named == 1 or (not first.named and #first.lines == 0) then return first end

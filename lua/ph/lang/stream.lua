@@ -1,5 +1,6 @@
 --- Streams: a block, iterated. Its properties are independent: parameters tied (one set for all iterations) or own, an
--- input at each iteration or none, a start from zero or from what enters, the last state or a read-out of each iteration.
+-- input at each iteration or none, a start from zero or from what enters, the last
+-- state or a read-out of each iteration.
 --
 -- With `depth` a stream is own, undriven and starts from what enters; without it tied, driven and from zero, over the
 -- positions of its input. Every property may be said otherwise.

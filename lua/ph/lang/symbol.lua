@@ -1,10 +1,10 @@
 --- Symbols: what a block's values are while it is traced into the IR.
 --
 -- A block is a Lua function; it is called once with symbols, and every operation on them becomes a node. A symbol knows
--- its shape: pos = 0 is a parameter matrix (rows, cols), pos > 0 a state of `pos` positions, `wide` of them in a line, and
--- `cols` features. Shape errors are found here, where the spec's line is known; the rules are those of the op table, asked of
--- the host.
--- A block has no control flow over values: it is traced once and runs for every layer and every sample.
+-- its shape: pos = 0 is a parameter matrix (rows, cols), pos > 0 a state of `pos` positions, `wide` of them in
+-- a line, and `cols` features. Shape errors are found here, where the spec's line is known; the rules are
+-- those of the op table, asked of the host. A block has no control flow over values: it is traced once and
+-- runs for every layer and every sample.
 
 local kinds = require "ph.schema.kinds"
 local native = require "ph.native"
@@ -46,14 +46,17 @@ end
 
 --- A leaf of the current trace: `state` or `input`. shape = { pos, wide, cols }.
 function symbol.leaf(trace, op, shape)
-  return make({ trace = trace, op = op, args = {}, attrs = {} }, { pos = shape.pos, wide = shape.wide, rows = 1, cols = shape.cols })
+  return make({ trace = trace, op = op, args = {}, attrs = {} },
+    { pos = shape.pos, wide = shape.wide, rows = 1, cols = shape.cols })
 end
 
 local most_numbers <const> = native.ir_limits().numbers
 
 --- A parameter of the current trace. base: its letter; init: a ph.init.
 function symbol.parameter(trace, base, rows, cols, init)
-  if rows * cols > most_numbers then schema.fail("parameter", "a matrix of %d x %d numbers; at most %d fit", rows, cols, most_numbers) end
+  if rows * cols > most_numbers then
+    schema.fail("parameter", "a matrix of %d x %d numbers; at most %d fit", rows, cols, most_numbers)
+  end
   local s = { trace = trace, op = "param", args = {}, attrs = {}, base = base, init = init }
   return make(s, { pos = 0, wide = 0, rows = rows, cols = cols })
 end
@@ -66,9 +69,12 @@ function symbol.node(op, args, attrs)
   local trace = symbol.current()
   for i, a in ipairs(args) do
     if not symbol.is(a) then
-      schema.fail(op, "argument %d is %s; inside a block only its own values, parameters and numbers can be used", i, kinds.describe(a))
+      schema.fail(op, "argument %d is %s; inside a block only its own values, parameters and numbers can be used", i,
+        kinds.describe(a))
     end
-    if not rawequal(a.trace, trace) then schema.fail(op, "argument %d is a value of another block; a block sees only its own", i) end
+    if not rawequal(a.trace, trace) then
+      schema.fail(op, "argument %d is a value of another block; a block sees only its own", i)
+    end
   end
   local shape, problem = native.op_shape(op, args, attrs)
   if not shape then schema.fail(op, "%s", symbol.without_name(op, problem)) end
@@ -76,7 +82,10 @@ function symbol.node(op, args, attrs)
 end
 
 local function refuse(what, instead)
-  return function() schema.fail("block", "%s of a value inside a block: it is traced once for all samples and layers%s", what, instead or "") end
+  return function()
+    schema.fail("block", "%s of a value inside a block: it is traced once for all samples and layers%s", what,
+      instead or "")
+  end
 end
 
 -- Operators are set by ph.lang.ops; what has no meaning on a symbol is refused here.
@@ -92,7 +101,8 @@ Symbol.__newindex = refuse("assignment to an element")
 Symbol.__call = refuse("a call")
 
 function Symbol.__index(_, k)
-  schema.fail("block", "indexing ('%s') of a value inside a block: it is traced once for all samples and layers", tostring(k))
+  schema.fail("block", "indexing ('%s') of a value inside a block: it is traced once for all samples and layers",
+    tostring(k))
 end
 
 function Symbol:__tostring()

@@ -1,8 +1,9 @@
 --- Tasks: declared data with a train / val / test split.
 --
 -- A task knows its shape (classes, positions, features) without touching data. `load(seed)` gives
--- { train = { x, y }, val =, test =, classes, features, positions }: x f32 (n, positions * features), y i32 labels from 0.
--- `canonical()` is its text, `digest()` the SHA-256 of what makes its data (parameters of a generator, contents of files).
+-- { train = { x, y }, val =, test =, classes, features, positions }: x f32 (n, positions * features), y
+-- i32 labels from 0. `canonical()` is its text, `digest()` the SHA-256 of what makes its data
+-- (parameters of a generator, contents of files).
 
 local canon = require "ph.util.canon"
 local edition = require "ph.schema.edition"

@@ -32,7 +32,8 @@ describe("tensor", "ph.tensor { { 1, 2 }, { 3, 4 } }", "A float64 tensor from a 
 describe("eye", "ph.eye(n)", "The identity matrix.")
 describe("zeros", "ph.zeros(3, 4)", "A tensor of zeros.")
 describe("ones", "ph.ones(3, 4)", "A tensor of ones.")
-describe("randn", "ph.randn(3, 4), ph.randn(3, 4, { seed = 7 })", "Independent N(0, 1) numbers; without a seed the k-th call of a session is the same in every session.")
+describe("randn", "ph.randn(3, 4), ph.randn(3, 4, { seed = 7 })",
+  "Independent N(0, 1) numbers; without a seed the k-th call of a session is the same in every session.")
 describe("rand", "ph.rand(3, 4)", "Independent uniform numbers in [0, 1).")
 
 function tensors.tensor(t, dtype) return native.from(t, dtype or "f64") end

@@ -1,5 +1,5 @@
---- The assertions of the law suite: each takes the code under test, a source of normal numbers and its tolerance, and returns the
---- measured value and whether the law holds. Statements: ph.laws.suite; proofs: docs/laws.md.
+--- The assertions of the law suite: each takes the code under test, a source of normal numbers and its tolerance, and
+--- returns the measured value and whether the law holds. Statements: ph.laws.suite; proofs: docs/laws.md.
 
 local native = require "ph.native"
 local la = native.la

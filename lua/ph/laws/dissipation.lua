@@ -20,23 +20,29 @@ function dissipation.contraction(Lam)
   end
   local tol = 1e-12
   local ok = value <= 1 + tol and asymmetry <= tol and (spectrum[1] or 0) > -1 - tol
-  return result.new { law = "contraction ||Lambda||", value = value, tol = tol, ok = ok, spectrum = spectrum, kernel = kernel,
-                      means = string.format("damping never amplifies; %d of %d directions are left alone", kernel, d) }
+  return result.new {
+    law = "contraction ||Lambda||", value = value, tol = tol, ok = ok, spectrum = spectrum, kernel = kernel,
+    means = string.format("damping never amplifies; %d of %d directions are left alone", kernel, d),
+  }
 end
 
---- hR with Lam = damping(R, h): only the product is identifiable. `hR`, and the tolerance (1 + x/2)^2 eps of the worst eigenvalue.
+--- hR with Lam = damping(R, h): only the product is identifiable. `hR`, and the tolerance (1
+-- + x/2)^2 eps of the worst eigenvalue.
 function dissipation.generator(Lam)
   local d = result.square("generator", Lam)
   local hR = maps.inverse_cayley(Lam)
   local x = math.max(0, la.svd(hR):at(1))
   local tol = 1e-14 * d * (1 + x / 2) ^ 2
   local value = result.max_abs(maps.damping((hR + hR:transpose()) / 2.0, 1.0) - Lam)
-  return result.new { law = "damping round trip max|damping(hR) - Lambda|", value = value, tol = tol, ok = value <= tol, hR = hR,
-                      means = "hR = 2(I - Lambda)(I + Lambda)^-1; h and R alone cannot be told apart" }
+  return result.new {
+    law = "damping round trip max|damping(hR) - Lambda|", value = value, tol = tol, ok = value <= tol, hR = hR,
+    means = "hR = 2(I - Lambda)(I + Lambda)^-1; h and R alone cannot be told apart",
+  }
 end
 
---- ln|det Lam| of hR by its eigenvalues (exact at any size), beside the meter -h tr R and the first terms of the series (7).
---- `sign` of the determinant; `series[k]` with k terms, `error` = meter - value without cancellation (eigenvalues below 2).
+--- ln|det Lam| of hR by its eigenvalues (exact at any size), beside the meter -h tr R and the first terms
+--- of the series (7). `sign` of the determinant; `series[k]` with k terms, `error` = meter - value
+--- without cancellation (eigenvalues below 2).
 function dissipation.volume_of(R, h)
   result.square("volume", R)
   local xs = maps.spectrum(R, h)
@@ -46,9 +52,11 @@ function dissipation.volume_of(R, h)
     excess = excess + (x < 2 and maps.meter_excess(x) or 0 / 0)
   end
   local meter = maps.meter(xs)
-  return result.new { law = "log-volume ln|det Lambda|", value = value, sign = sign, meter = meter, error = excess, spectrum = xs,
-                      series = dissipation.series(xs, 8),
-                      means = string.format("contracts volume by e^%.4g, det has sign %+d; the meter reads %.6g", -value, sign, meter) }
+  return result.new {
+    law = "log-volume ln|det Lambda|", value = value, sign = sign, meter = meter, error = excess, spectrum = xs,
+    series = dissipation.series(xs, 8),
+    means = string.format("contracts volume by e^%.4g, det has sign %+d; the meter reads %.6g", -value, sign, meter),
+  }
 end
 
 --- Partial sums of (7): list with 1 .. terms terms.
@@ -61,7 +69,8 @@ function dissipation.series(xs, terms)
   return out
 end
 
---- The meter's error at steps h, h/2, ... (`count` halvings) for one R, and the ratios, which are never below 8 for h lambda_max < 2.
+--- The meter's error at steps h, h/2, ... (`count` halvings) for one R, and the ratios, which
+-- are never below 8 for h lambda_max < 2.
 function dissipation.meter_error(R, h, count)
   local base, errors, ratios = maps.spectrum(R, h), {}, {}
   if (base[#base] or 0) >= 2 then
@@ -75,8 +84,10 @@ function dissipation.meter_error(R, h, count)
   end
   local least = math.huge
   for _, r in ipairs(ratios) do least = math.min(least, r) end
-  return result.new { law = "meter error, smallest halving ratio", value = least, tol = 1e-9, ok = least >= 8 - 1e-9, errors = errors, ratios = ratios,
-                      means = "-h tr R is off by sum (h r)^3/12 + ...; halving h gains a factor of at least 8" }
+  return result.new {
+    law = "meter error, smallest halving ratio", value = least, tol = 1e-9, ok = least >= 8 - 1e-9, errors = errors,
+    ratios = ratios, means = "-h tr R is off by sum (h r)^3/12 + ...; halving h gains a factor of at least 8",
+  }
 end
 
 --- Does the guard act, and what does it leave? `Leff`, `active`; value h lambda_max(R_eff).
@@ -86,20 +97,27 @@ function dissipation.guarded(L, h, budget)
   local xs = maps.spectrum(maps.gram(Leff), h)
   local value, tol = xs[#xs] or 0, 1e-12 * budget
   local same = Leff:bytes() == L:bytes()
-  return result.new { law = "guarded budget h lambda_max(R)", value = value, tol = tol, ok = value <= budget + tol, Leff = Leff, active = not same,
-                      means = same and "the guard leaves L bit for bit" or "the guard scales L" }
+  return result.new {
+    law = "guarded budget h lambda_max(R)", value = value, tol = tol, ok = value <= budget + tol, Leff = Leff,
+    active = not same, means = same and "the guard leaves L bit for bit" or "the guard scales L",
+  }
 end
 
---- The damping that a volume needs: a stream of `depth` layers of `width` that is to contract volume by `contract` (kappa).
---- `budget` is the guard b with depth * width * 2 artanh(b/2) = ln kappa: no weights contract more, and all eigenvalues at b contract exactly
---- that. `meter` is then sum h tr R; `least` and `most` bracket every sum h tr R that contracts by kappa under the guard 1 (eq. 8).
+--- The damping that a volume needs: a stream of `depth` layers of `width` that is to contract volume by `contract`
+--- (kappa). `budget` is the guard b with depth * width * 2 artanh(b/2) = ln kappa: no weights contract more, and all
+--- eigenvalues at b contract exactly that. `meter` is then sum h tr R; `least` and `most` bracket every sum h tr R that
+--- contracts by kappa under the guard 1 (eq. 8).
 function dissipation.budget_for(request)
   local kappa, width, depth = request.contract, request.width, request.depth or 1
   if not (kappa and kappa > 1 and kappa < math.huge) then error("budget: contract must be a number above 1", 0) end
   if not (width and width >= 1 and depth >= 1) then error("budget: width and depth must be at least 1", 0) end
   local log_kappa, budget = math.log(kappa), budgets.for_contraction(kappa, width, depth)
-  return result.new { law = "damping for a volume", value = budget, budget = budget, meter = budget * width * depth, least = log_kappa / math.log(3),
-                      most = log_kappa, means = string.format("guard h lambda_max(R) <= %.6g lets %d layers contract by %g and no more", budget, depth, kappa) }
+  return result.new {
+    law = "damping for a volume", value = budget, budget = budget, meter = budget * width * depth,
+    least = log_kappa / math.log(3), most = log_kappa,
+    means = string.format("guard h lambda_max(R) <= %.6g lets %d layers contract by %g and no more", budget, depth,
+      kappa),
+  }
 end
 
 return dissipation

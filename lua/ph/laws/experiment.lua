@@ -1,7 +1,9 @@
---- `ph.laws_experiment { name, seed, laws = { ph.law.conservation {}, ... } }`: the laws measured on random streams, as an experiment.
+--- `ph.laws_experiment { name, seed, laws = { ph.law.conservation {}, ... } }`: the laws
+-- measured on random streams, as an experiment.
 --
--- Each law is a run: its settings as canonical text give its hash, its results a file runs/HASH.h5 with tensors and a figure, its metrics a
--- record in the ledger. What is done is not done again. At the end table.md sets the numbers beside those of the paper.
+-- Each law is a run: its settings as canonical text give its hash, its results a file runs/HASH.h5 with tensors
+-- and a figure, its metrics a record in the ledger. What is done is not done again. At the end table.md sets
+-- the numbers beside those of the paper.
 
 local native = require "ph.native"
 local canon = require "ph.util.canon"
@@ -30,14 +32,17 @@ Law.__tostring = function(self) return "law " .. self.law.name end
 experiment.law = {}
 
 local docs <const> = {
-  conservation = "L1: norms under their ceiling, explicit twin, standard stream.", volume = "L2: volume of transports, error of the meter.",
-  gradient = "L3: gradients through depth.", oscillation = "L4: where the explicit step makes energy.", capacity = "L5: what is left of the inputs at depth.",
+  conservation = "L1: norms under their ceiling, explicit twin, standard stream.",
+  volume = "L2: volume of transports, error of the meter.",
+  gradient = "L3: gradients through depth.", oscillation = "L4: where the explicit step makes energy.",
+  capacity = "L5: what is left of the inputs at depth.",
 }
 
 for _, name in ipairs(order) do
   local law = law_of[name]
-  experiment.law[name] = schema.constructor({ name = "law." .. name, section = "laws", doc = docs[name], keys = law.keys, example = "ph.law." .. name .. " {}" },
-    function(values) return setmetatable({ law = law, values = values }, Law) end)
+  experiment.law[name] = schema.constructor({
+    name = "law." .. name, section = "laws", doc = docs[name], keys = law.keys, example = "ph.law." .. name .. " {}",
+  }, function(values) return setmetatable({ law = law, values = values }, Law) end)
 end
 
 local Experiment = { __name = "ph.laws_experiment" }
@@ -50,13 +55,16 @@ experiment.laws_experiment = schema.constructor({
   name = "laws_experiment", section = "laws", doc = "What a spec returns to measure the laws on random streams.",
   example = "return ph.laws_experiment { name = 'laws', laws = { ph.law.oscillation {} } }",
   keys = {
-    { "name", kind = "string", required = true, affects = false, pattern = "^[%w_][%w_%-%.]*$", pattern_text = "a name of letters, digits, _ - .", doc = "name; the results go to experiments/NAME" },
+    { "name", kind = "string", required = true, affects = false, pattern = "^[%w_][%w_%-%.]*$",
+      pattern_text = "a name of letters, digits, _ - .", doc = "name; the results go to experiments/NAME" },
     { "note", kind = "string", affects = false, doc = "what this is about, in words" },
     { "seed", kind = "integer", min = 0, default = 20261009, doc = "seed of all random numbers" },
     { "laws", kind = "list", of = law_kind, least = 1, required = true, doc = "which laws, with their settings" },
     schema.edition_key,
   },
-}, function(v) return setmetatable({ name = v.name, note = v.note, seed = v.seed, laws = v.laws, values = v }, Experiment) end)
+}, function(v) return setmetatable({
+  name = v.name, note = v.note, seed = v.seed, laws = v.laws, values = v,
+}, Experiment) end)
 
 --- True for what ph.laws_experiment gives.
 function experiment.is(v) return kinds.tag(v) == "ph.laws_experiment" end
@@ -66,7 +74,8 @@ function experiment.is(v) return kinds.tag(v) == "ph.laws_experiment" end
 --- The canonical text of one law of the experiment; its SHA-256 names the run.
 local function run_text(self, one)
   local text = meaning.newer("laws_experiment", self.values)
-  text.law, text.values, text.seed, text.format = one.law.name, meaning.of("law." .. one.law.name, one.values), self.seed, 1
+  text.law, text.values, text.seed, text.format = one.law.name, meaning.of("law." .. one.law.name, one.values),
+    self.seed, 1
   return canon.encode(text)
 end
 
@@ -89,17 +98,23 @@ local ir_text <const> = "random streams: no compiled model\n"
 local function file_items(self, one, record, tensors, figure)
   local text = run_text(self, one)
   local items = {
-    { path = "/", attr = "format", value = "phrun run" }, { path = "/", attr = "format_version", value = 1 }, { path = "/", attr = "run", value = record.run },
-    { path = "/", attr = "spec", value = self.name }, { path = "/", attr = "status", value = "done" }, { path = "/", attr = "seed", value = self.seed },
-    { path = "/record", value = json.encode(record) }, { path = "/config/run", value = text }, { path = "/ir", value = ir_text },
-    { path = "/ir", attr = "sha256", value = native.sha256(ir_text) }, { path = "/spec/file", value = self.source.file or "" },
+    { path = "/", attr = "format", value = "phrun run" }, { path = "/", attr = "format_version", value = 1 },
+    { path = "/", attr = "run", value = record.run },
+    { path = "/", attr = "spec", value = self.name }, { path = "/", attr = "status", value = "done" },
+    { path = "/", attr = "seed", value = self.seed },
+    { path = "/record", value = json.encode(record) }, { path = "/config/run", value = text },
+    { path = "/ir", value = ir_text },
+    { path = "/ir", attr = "sha256", value = native.sha256(ir_text) },
+    { path = "/spec/file", value = self.source.file or "" },
     { path = "/spec/text", value = self.source.text or "" },
   }
   local names, row = sorted_keys(record.metrics), {}
   for i, key in ipairs(names) do row[i] = record.metrics[key] end
   items[#items + 1] = { path = "/history", value = native.from({ row }, "f64") }
   items[#items + 1] = { path = "/history", attr = "columns", value = table.concat(names, ",") }
-  for _, path in ipairs(sorted_keys(tensors)) do items[#items + 1] = { path = "/laws/" .. path, value = tensors[path] } end
+  for _, path in ipairs(sorted_keys(tensors)) do
+    items[#items + 1] = { path = "/laws/" .. path, value = tensors[path] }
+  end
   figures.add(items, figure)
   provenance(items)
   return items
@@ -113,8 +128,10 @@ end
 local function new_record(self, one, metrics, seconds)
   local label = "law=" .. one.law.name
   return {
-    run = hash(run_text(self, one)), spec = self.name, spec_hash = native.sha256(self.source.text or ""), label = label, cell_label = label, cell = { law = one.law.name },
-    select = {}, seed = self.seed, status = "done", chosen = true, metrics = metrics, seconds = seconds, test_opened = 0, version = native.machine().version,
+    run = hash(run_text(self, one)), spec = self.name, spec_hash = native.sha256(self.source.text or ""), label = label,
+    cell_label = label, cell = { law = one.law.name },
+    select = {}, seed = self.seed, status = "done", chosen = true, metrics = metrics, seconds = seconds,
+    test_opened = 0, version = native.machine().version,
   }
 end
 
@@ -125,7 +142,8 @@ local function run_one(self, store, one, threads)
   if timing then record.timing = timing end
   local path = results.run_path(store.dir, record.run)
   must(native.h5_write(path, file_items(self, one, record, tensors, figure)))
-  must(store:close_run("done", record, { path = "runs/" .. record.run .. ".h5", sha256 = must(native.sha256_file(path)) }))
+  must(
+    store:close_run("done", record, { path = "runs/" .. record.run .. ".h5", sha256 = must(native.sha256_file(path)) }))
   return record
 end
 
@@ -143,7 +161,9 @@ end
 
 local function write_table(self, store, records)
   local lines = { "# " .. self.name .. ": the paper's numbers and ours", "",
-    "Written by `phrun run`; float64, seed " .. self.seed .. ", all random numbers counter-based. A number that \"cannot be right\" contradicts a statement proved in docs/laws.md.", "",
+    "Written by `phrun run`; float64, seed " .. self.seed
+      .. ", all random numbers counter-based. A number that \"cannot be right\" contradicts a statement proved in "
+      .. "docs/laws.md.", "",
     "| what | paper | here | why they differ |", "|---|---|---|---|" }
   for _, row in ipairs(experiment.rows(records)) do
     local cells = {}
@@ -158,7 +178,9 @@ local function cut(text, n) return utf8.len(text) > n and text:sub(1, utf8.offse
 --- Figure 6: all laws of one experiment in one table, kept in a file of its own.
 local function write_ledger_figure(store, records)
   local lines = { string.format("%-42s %-30s %s", "law", "paper", "here") }
-  for _, row in ipairs(experiment.rows(records)) do lines[#lines + 1] = string.format("%-42s %-30s %s", cut(row[1], 42), cut(row[2], 30), cut(row[3], 100)) end
+  for _, row in ipairs(experiment.rows(records)) do
+    lines[#lines + 1] = string.format("%-42s %-30s %s", cut(row[1], 42), cut(row[2], 30), cut(row[3], 100))
+  end
   local items = { { path = "/", attr = "format", value = "phrun figures" } }
   figures.add(items, { name = "fig6", title = "The laws, paper and here", text = table.concat(lines, "\n") .. "\n" })
   must(native.h5_write(store.dir .. "/ledger-figure.h5", items))
@@ -169,7 +191,9 @@ end
 local function dry_run(self, store)
   for _, one in ipairs(self.laws) do
     local run = hash(run_text(self, one))
-    native.write(1, string.format("%s  law=%-13s %s\n", run, one.law.name, store:finished(run) and "already done: same settings and seed" or "to run"))
+    native.write(1,
+      string.format("%s  law=%-13s %s\n", run, one.law.name,
+        store:finished(run) and "already done: same settings and seed" or "to run"))
   end
   return 0
 end
@@ -182,7 +206,12 @@ local function run_all(self, store, args)
   for i, one in ipairs(self.laws) do
     local record = store:finished(hash(run_text(self, one)))
     if not record then
-      if not opened then must(store:append { event = "opened", spec = self.name, spec_hash = native.sha256(self.source.text or ""), planned = #self.laws, version = native.machine().version }) end
+      if not opened then
+        must(store:append {
+          event = "opened", spec = self.name, spec_hash = native.sha256(self.source.text or ""), planned = #self.laws,
+          version = native.machine().version,
+        })
+      end
       opened = true
       record = run_one(self, store, one, args.threads)
       native.write(2, line_of(record, string.format("done in %.1f s", record.seconds)))
@@ -193,7 +222,9 @@ local function run_all(self, store, args)
   end
   write_table(self, store, records)
   write_ledger_figure(store, records)
-  for _, row in ipairs(experiment.rows(records)) do native.write(1, string.format("%s\n    paper  %s\n    here   %s\n    %s\n", row[1], row[2], row[3], row[4])) end
+  for _, row in ipairs(experiment.rows(records)) do
+    native.write(1, string.format("%s\n    paper  %s\n    here   %s\n    %s\n", row[1], row[2], row[3], row[4]))
+  end
   return 0
 end
 
@@ -210,7 +241,10 @@ end
 
 --- Nothing of such an experiment can be changed from the command line but by editing its spec.
 function Experiment:override(overrides)
-  if #overrides > 0 then schema.report("command line: an experiment on laws takes no key=value; edit " .. tostring(self.source and self.source.file or "the spec")) end
+  if #overrides > 0 then
+    schema.report("command line: an experiment on laws takes no key=value; edit "
+      .. tostring(self.source and self.source.file or "the spec"))
+  end
 end
 
 function Experiment:check() end

@@ -1,5 +1,6 @@
---- The laws of the stream as functions. Each takes a tensor, a channel or a whole stream and returns a result that prints as one line and carries
---- `value`, `tol`, `ok`, `means` and its own details (docs/laws.md has statement, proof and name of every one).
+--- The laws of the stream as functions. Each takes a tensor, a channel or a whole stream and returns a result
+--- that prints as one line and carries `value`, `tol`, `ok`, `means` and its own details (docs/laws.md has
+--- statement, proof and name of every one).
 --
 -- `laws.exports` lists what `require "ph"` offers by the same names.
 
@@ -35,13 +36,17 @@ local laws = {
   scaled_norm = boundary.scaled_norm,
 }
 
---- volume(stream), volume(matrix), or volume(R, step): exact ln|det| with its sign; for a damping also meter, error and series.
+--- volume(stream), volume(matrix), or volume(R, step): exact ln|det| with its sign; for a
+-- damping also meter, error and series.
 function laws.volume(x, step)
   if stream.is(x) then return stream.volume(x) end
   if step then return dissipation.volume_of(x, step) end
   result.square("volume", x)
   local value, sign = native.la.logdet(x)
-  return result.new { law = "log-volume ln|det|", value = value, sign = sign, means = string.format("volume is multiplied by e^%.6g; det has sign %+d", value, sign) }
+  return result.new {
+    law = "log-volume ln|det|", value = value, sign = sign,
+    means = string.format("volume is multiplied by e^%.6g; det has sign %+d", value, sign),
+  }
 end
 
 --- transport_volume(C): ln|det C| with its tolerance; every Cayley transport has determinant +1.
@@ -53,8 +58,10 @@ function laws.generator(T)
 end
 
 --- Names that `ph` offers.
-laws.exports = { "orthogonality", "reach", "transport_volume", "contraction", "volume", "meter_error", "guarded", "budget_for", "generator", "law_stream", "random_stream",
-                 "matrix_stream", "trained_stream", "ceiling", "gradient_bracket", "necessity", "spectrum", "oscillation", "euler_twin", "splitting_error",
-                 "polar_split", "scaled_norm" }
+laws.exports = {
+  "orthogonality", "reach", "transport_volume", "contraction", "volume", "meter_error", "guarded", "budget_for",
+  "generator", "law_stream", "random_stream", "matrix_stream", "trained_stream", "ceiling", "gradient_bracket",
+  "necessity", "spectrum", "oscillation", "euler_twin", "splitting_error", "polar_split", "scaled_norm",
+}
 
 return laws

@@ -3,7 +3,8 @@
 --   S = A - A^T      C   = (I + S/2)^{-1} (I - S/2)        x -> C x     moves, keeps every norm
 --   R = L L^T        Lam = (I + hR/2)^{-1} (I - hR/2)      y -> Lam y   only shrinks
 --
--- `maps` is a plain table of functions: the law suite hands copies with one function replaced to show that a law notices.
+-- `maps` is a plain table of functions: the law suite hands copies with one
+-- function replaced to show that a law notices.
 
 local native = require "ph.native"
 local la = native.la
@@ -86,8 +87,8 @@ function maps.meter(xs)
   return sum
 end
 
---- x^3/12 + x^5/80 + ...: how much more than the meter one eigenvalue x < 2 contracts (eq. 6, first term dropped). No cancellation:
---- the series where it converges fast, the difference where it is large.
+--- x^3/12 + x^5/80 + ...: how much more than the meter one eigenvalue x < 2 contracts (eq. 6, first term dropped). No
+--- cancellation: the series where it converges fast, the difference where it is large.
 function maps.meter_excess(x)
   if x > 0.5 then return 2 * maps.artanh(x / 2) - x end
   local q, power, sum = x * x / 4, x, 0.0

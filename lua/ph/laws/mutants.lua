@@ -1,4 +1,5 @@
---- Wrong code that each assertion of the law suite must catch (docs/laws.md, section 10): id -> list of { name, change(m) }.
+--- Wrong code that each assertion of the law suite must catch (docs/laws.md, section
+-- 10): id -> list of { name, change(m) }.
 
 local native = require "ph.native"
 local maps = require "ph.laws.maps"
@@ -21,7 +22,9 @@ local function truncated_exp(m) m.cayley = function(S) return eye_of(S) - S + (S
 local function not_skew(m) m.skew = function(A) return A end end
 local function damping_sign(m) m.gram = function(L) return -maps.gram(L) end end
 local function absolute(m) m.damping = function(R, h) return spectral(maps.damping(R, h), math.abs) end end
-local function clamped(m) m.damping = function(R, h) return spectral(maps.damping(R, h), function(v) return math.max(v, 0) end) end end
+local function clamped(m)
+  m.damping = function(R, h) return spectral(maps.damping(R, h), function(v) return math.max(v, 0) end) end
+end
 local function no_guard(m) m.guard = function(L) return L end end
 
 --- The factor (h lambda_max)^{-1/2} belongs on L; on R it is the square root of what is needed.

@@ -1,7 +1,7 @@
 --- What a law says about a thing: a measured value, the tolerance it is held to, and what that means.
 --
--- A result has `law`, `value`, `tol`, `ok` (true, false, or nil where a law only measures) and `means`; a law may add fields of
--- its own, named in its description. Printing it gives one line.
+-- A result has `law`, `value`, `tol`, `ok` (true, false, or nil where a law only measures) and `means`; a law may add
+-- fields of its own, named in its description. Printing it gives one line.
 
 local result = {}
 

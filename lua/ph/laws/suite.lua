@@ -1,7 +1,7 @@
 --- The law suite: T1 .. T13 and E1 .. E8 (docs/laws.md, section 10), each against code that may be replaced.
 --
--- An entry has `id`, `text`, `tol`, `run(m, draw) -> value, ok` and `mutants` = list of { name, change(m) }. `m` is a copy of ph.laws.maps;
--- a mutant replaces one of its functions by the wrong code that the assertion is there to catch.
+-- An entry has `id`, `text`, `tol`, `run(m, draw) -> value, ok` and `mutants` = list of { name, change(m) }. `m` is a
+-- copy of ph.laws.maps; a mutant replaces one of its functions by the wrong code that the assertion is there to catch.
 
 local native = require "ph.native"
 local maps = require "ph.laws.maps"
@@ -49,7 +49,9 @@ end
 
 --- Normal numbers of one test: draw(name, shape, scale).
 local function drawer(test, seed)
-  return function(name, shape, scale) return native.random("normal", seed, "laws." .. test.id .. "." .. name, shape, scale or 1.0, "f64") end
+  return function(name, shape, scale)
+    return native.random("normal", seed, "laws." .. test.id .. "." .. name, shape, scale or 1.0, "f64")
+  end
 end
 
 --- Runs one test. Returns value, ok; code that cannot even be evaluated (a singular matrix, say) gives NaN and fails.
@@ -67,7 +69,8 @@ function suite.run(seed)
   local rows, all = {}, true
   for i, test in ipairs(suite.tests) do
     local value, ok, problem = suite.measure(test, seed)
-    rows[i], all = { id = test.id, text = test.text, tol = test.tol, value = value, ok = ok, problem = problem }, all and ok
+    rows[i], all = { id = test.id, text = test.text, tol = test.tol, value = value, ok = ok, problem = problem },
+      all and ok
   end
   return rows, all
 end
@@ -78,7 +81,8 @@ function suite.mutate(seed)
   for _, test in ipairs(suite.tests) do
     for _, mutant in ipairs(test.mutants) do
       local value, ok = suite.measure(test, seed, mutant[2])
-      rows[#rows + 1], all = { id = test.id, mutant = mutant[1], tol = test.tol, value = value, caught = not ok }, all and not ok
+      rows[#rows + 1], all = { id = test.id, mutant = mutant[1], tol = test.tol, value = value, caught = not ok },
+        all and not ok
     end
   end
   return rows, all

@@ -22,7 +22,9 @@ local function choose(model, index)
   for i, seg in ipairs(model.segments) do
     if index == i or (not index and not seg.once) then return seg end
   end
-  error(index and string.format("trained_stream: there is no segment %d", index) or "trained_stream: the model has no stream", 0)
+  error(
+    index and string.format("trained_stream: there is no segment %d", index)
+      or "trained_stream: the model has no stream", 0)
 end
 
 local function fill(all, t, M, d)
@@ -31,8 +33,8 @@ local function fill(all, t, M, d)
   end
 end
 
---- trained_stream(path, segment): the matrices M_t of a run's stream (default: its first) at the weights it kept; one matrix when they are
--- tied. What passes through nonlinear ops is port and not in it.
+--- trained_stream(path, segment): the matrices M_t of a run's stream (default: its first) at the weights it kept; one
+-- matrix when they are tied. What passes through nonlinear ops is port and not in it.
 function trained.stream(path, index)
   local run, problem = runfile.open(path)
   if not run then error(problem, 0) end
@@ -44,7 +46,9 @@ function trained.stream(path, index)
   local all = native.tensor({ repeats, d, d }, "f64")
   for t = 1, repeats do
     local lin = segment.evaluate(seg, weights_of(file, group, seg, t)).lin
-    if not lin then error("trained_stream: this stream has no state channel; its state passes through nonlinear ops only", 0) end
+    if not lin then
+      error("trained_stream: this stream has no state channel; its state passes through nonlinear ops only", 0)
+    end
     fill(all, t, lin.tensor, d)
   end
   return stream.of_matrices(all)

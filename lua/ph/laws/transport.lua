@@ -21,12 +21,15 @@ function transport.transport_volume(C)
   local d = result.square("transport_volume", C)
   local value, sign = la.logdet(C)
   local tol = 2e-14 * d
-  return result.new { law = "transport volume ln|det C|", value = value, sign = sign, tol = tol, ok = math.abs(value) <= tol and sign == 1,
-                      means = string.format("transport spends no volume; det has sign %+d", sign) }
+  return result.new {
+    law = "transport volume ln|det C|", value = value, sign = sign, tol = tol,
+    ok = math.abs(value) <= tol and sign == 1,
+    means = string.format("transport spends no volume; det has sign %+d", sign),
+  }
 end
 
---- How far C is from what no Cayley transport can be: the smallest singular value of I + C. It is 0 for reflections (det -1) and for
---- rotations by pi; the generator grows like 2/value. `sign` is that of the determinant.
+--- How far C is from what no Cayley transport can be: the smallest singular value of I + C. It is 0 for reflections
+--- (det -1) and for rotations by pi; the generator grows like 2/value. `sign` is that of the determinant.
 function transport.reach(C)
   result.square("reach", C)
   local s = la.svd(native.eye(C:shape()[1]) + C)
@@ -34,7 +37,8 @@ function transport.reach(C)
   local value, tol = s:at(s:count()), 1e-12
   local ok = value > tol and sign == 1
   return result.new { law = "distance from an unreachable rotation", value = value, sign = sign, tol = tol, ok = ok,
-                      means = ok and "a skew generator gives this rotation" or "no skew generator gives this matrix (eigenvalue -1)" }
+                      means = ok and "a skew generator gives this rotation"
+                      or "no skew generator gives this matrix (eigenvalue -1)" }
 end
 
 --- S with C = cayley(S), and the tolerance its conditioning leaves: an error eps of C becomes (1 + sigma^2/4) eps in S.
@@ -45,8 +49,10 @@ function transport.generator(C)
   local back = maps.cayley((S - S:transpose()) / 2.0)
   local tol = 1e-14 * d * (1 + sigma * sigma / 4)
   local value = result.max_abs(back - C)
-  return result.new { law = "transport round trip max|cayley(S) - C|", value = value, tol = tol, ok = value <= tol, S = S, condition = 1 + sigma * sigma / 4,
-                      means = "S = 2(I - C)(I + C)^-1 is the generator" }
+  return result.new {
+    law = "transport round trip max|cayley(S) - C|", value = value, tol = tol, ok = value <= tol, S = S,
+    condition = 1 + sigma * sigma / 4, means = "S = 2(I - C)(I + C)^-1 is the generator",
+  }
 end
 
 return transport

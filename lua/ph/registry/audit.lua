@@ -1,7 +1,8 @@
---- From a registration and a ledger to the table of cells that rules are judged over, and to everything that speaks against it.
+--- From a registration and a ledger to the table of cells that rules are judged over, and
+-- to everything that speaks against it.
 --
--- A run counts when it is one that the registration names, ended after the lock, carries the lock's hash and is backed by its
--- file, byte for byte. Whatever else lies in the directory is told and does not count:
+-- A run counts when it is one that the registration names, ended after the lock, carries the lock's hash and is backed
+-- by its file, byte for byte. Whatever else lies in the directory is told and does not count:
 --   tampered  broken chain; registration edited, replaced or deleted; run file edited, copied over or deleted; a run of another
 --             lock under a locked name; a choice of candidate that validation does not support
 --   guard     a test set opened more than once, data that changed
@@ -43,10 +44,15 @@ function Audit:check_registration(reg)
   for i, d in ipairs(differences) do
     if i <= most_lines then self:add("tampered", "registration.json was changed: %s", plan.line(d)) end
   end
-  if #differences > most_lines then self:add("tampered", "registration.json was changed in %d more fields", #differences - most_lines) end
-  if #differences == 0 and native.sha256(text) ~= reg.lock then self:add("tampered", "registration.json was changed: its plan does not give its hash") end
+  if #differences > most_lines then
+    self:add("tampered", "registration.json was changed in %d more fields", #differences - most_lines)
+  end
+  if #differences == 0 and native.sha256(text) ~= reg.lock then
+    self:add("tampered", "registration.json was changed: its plan does not give its hash")
+  end
   if event and event.lock ~= reg.lock then
-    self:add("tampered", "registration.json has the hash %s, the ledger was locked under %s", reg.lock:sub(1, 12), event.lock:sub(1, 12))
+    self:add("tampered", "registration.json has the hash %s, the ledger was locked under %s", reg.lock:sub(1, 12),
+      event.lock:sub(1, 12))
   end
 end
 
@@ -82,7 +88,8 @@ function Audit:admit(record, closing, run, reg)
     return nil
   end
   if record.lock ~= reg.lock then
-    self:add("tampered", "%s is of %s", run.label, record.lock and "another lock (" .. record.lock:sub(1, 12) .. ")" or "no lock")
+    self:add("tampered", "%s is of %s", run.label,
+      record.lock and "another lock (" .. record.lock:sub(1, 12) .. ")" or "no lock")
     return nil
   end
   if record.label ~= run.label then
@@ -105,8 +112,8 @@ local function better(mode, a, b)
   return a > b
 end
 
--- Choice among candidates: the best validation value, the first of equals; a value that is not a number is never best; a
--- diverged candidate is chosen only when all are.
+-- Choice among candidates: the best validation value, the first of equals; a value that is not a number is never best;
+-- a diverged candidate is chosen only when all are.
 local function choose(runs, by)
   local mode, best = by:find "loss" and "min" or "max", nil
   for _, run in ipairs(runs) do
@@ -141,7 +148,8 @@ function Audit:close_cell(cell, by)
   for _, run in ipairs(cell.runs) do
     local marked = self.chosen[run.id]
     if marked ~= nil and marked ~= (run == cell.chosen) then
-      self:add("tampered", "%s is marked as %s, but by %s the choice is %s", run.label, marked and "chosen" or "not chosen", by, cell.chosen.label)
+      self:add("tampered", "%s is marked as %s, but by %s the choice is %s", run.label,
+        marked and "chosen" or "not chosen", by, cell.chosen.label)
     end
   end
 end
@@ -177,14 +185,20 @@ function Audit:strangers(reg, closed)
     known[r.run .. ".h5"] = true
     if planned[r.run] then known[r.run] = true -- judged in its cell
     elseif closed[r.run].n < self.locked_at then self.older = self.older + 1
-    elseif r.lock and r.lock ~= reg.lock and labels[r.label] then self:add("tampered", "%s is of another lock (%s)", r.label, r.lock:sub(1, 12))
+    elseif r.lock and r.lock ~= reg.lock and labels[r.label] then
+      self:add("tampered", "%s is of another lock (%s)", r.label, r.lock:sub(1, 12))
     elseif not r.lock then self.unlocked = self.unlocked + 1
     else other = other + 1
     end
   end
-  if other > 0 then self:add("notes", "%d run%s of the ledger %s not in the plan and do not count", other, other == 1 and "" or "s", other == 1 and "is" or "are") end
+  if other > 0 then
+    self:add("notes", "%d run%s of the ledger %s not in the plan and do not count", other, other == 1 and "" or "s",
+      other == 1 and "is" or "are")
+  end
   for _, name in ipairs(native.list_dir(self.dir .. "/runs") or {}) do
-    if name:find "%.h5$" and not known[name] then self:add("notes", "runs/%s is not in the ledger and does not count", name) end
+    if name:find "%.h5$" and not known[name] then
+      self:add("notes", "runs/%s is not in the ledger and does not count", name)
+    end
   end
 end
 
@@ -262,19 +276,31 @@ local function is_recovered(state)
 end
 
 local function summary_notes(self)
-  if self.older > 0 then self:add("notes", "%d run%s older than the lock and do%s not count", self.older, self.older == 1 and " is" or "s are", self.older == 1 and "es" or "") end
-  if self.unlocked > 0 then self:add("notes", "%d run%s made without the lock and do%s not count", self.unlocked, self.unlocked == 1 and " was" or "s were", self.unlocked == 1 and "es" or "") end
-  if self.kept and self.kept > 0 then self:add("notes", "%d run files beside the recovered ledger are not checked against it", self.kept) end
+  if self.older > 0 then
+    self:add("notes", "%d run%s older than the lock and do%s not count", self.older,
+      self.older == 1 and " is" or "s are", self.older == 1 and "es" or "")
+  end
+  if self.unlocked > 0 then
+    self:add("notes", "%d run%s made without the lock and do%s not count", self.unlocked,
+      self.unlocked == 1 and " was" or "s were", self.unlocked == 1 and "es" or "")
+  end
+  if self.kept and self.kept > 0 then
+    self:add("notes", "%d run files beside the recovered ledger are not checked against it", self.kept)
+  end
 end
 
 --- Audits a directory against a registration { plan, lock, runs }. Returns
--- { table = ctx, tampered = lines, guard = lines, notes = lines, missing = lines (awaited runs), cut_runs = lines (taken out by a deviation), deviations = events, recovered = bool,
+-- { table = ctx, tampered = lines, guard = lines, notes = lines, missing = lines (awaited runs), cut_runs = lines
+-- (taken out by a deviation), deviations = events, recovered = bool,
 --   planned =, present = numbers of runs, opened_most = test openings of a run }; nil and a message when it can not be read.
 function audit.run(dir, reg)
   local state, problem = ledger.read(dir)
   if not state then return nil, problem end
-  local self = setmetatable({ dir = dir, state = state, tampered = {}, guard = {}, notes = {}, missing = {}, older = 0, unlocked = 0, planned = 0, present = 0,
-    opened_most = 0, locked_at = 0, cut_runs = {}, recovered = is_recovered(state), chosen = marks(state), deviations = deviations(state.events), by_run = {} }, Audit)
+  local self = setmetatable({
+    dir = dir, state = state, tampered = {}, guard = {}, notes = {}, missing = {}, older = 0, unlocked = 0, planned = 0,
+    present = 0, opened_most = 0, locked_at = 0, cut_runs = {}, recovered = is_recovered(state), chosen = marks(state),
+    deviations = deviations(state.events), by_run = {},
+  }, Audit)
   self.also, self.cut = alternatives(self.deviations), cut_cells(self.deviations)
   if state.problem then self:add("tampered", "%s", state.problem) end
   if reg.lock then self:check_registration(reg) end

@@ -30,18 +30,24 @@ function gate.reason(one, spec_file)
   local dir = resolve(one.dir, spec_file)
   local j, problem = judged(dir)
   if not j then return problem end
-  if j.truth == nil then return string.format("the verdict of %s is not evaluable: %s", dir, words.reasons(j.reasons)) end
+  if j.truth == nil then
+    return string.format("the verdict of %s is not evaluable: %s", dir, words.reasons(j.reasons))
+  end
   if one.verdict == "holds" then
     return not j.truth and string.format("the verdict of %s is '%s', which does not hold", dir, j.category) or nil
   end
-  return j.category ~= one.verdict and string.format("the verdict of %s is '%s', not '%s'", dir, j.category, one.verdict) or nil
+  return j.category ~= one.verdict
+    and string.format("the verdict of %s is '%s', not '%s'", dir, j.category, one.verdict) or nil
 end
 
 --- Raises (exit code 11) when one of an experiment's gates is closed.
 function gate.require_open(experiment)
   for _, one in ipairs(rules.plan(experiment).gates) do
     local reason = gate.reason(one, experiment.source and experiment.source.file)
-    if reason then fault.raise(fault.GUARD, "%s: the gate is closed: %s%s", experiment.name, reason, one.note and " (" .. one.note .. ")" or "") end
+    if reason then
+      fault.raise(fault.GUARD, "%s: the gate is closed: %s%s", experiment.name, reason,
+        one.note and " (" .. one.note .. ")" or "")
+    end
   end
 end
 

@@ -1,12 +1,13 @@
---- The plan of an experiment before its runs, frozen under a hash: DIR/registration.json, and a `locked` event in the ledger.
+--- The plan of an experiment before its runs, frozen under a hash:
+-- DIR/registration.json, and a `locked` event in the ledger.
 --
 --   lock = SHA-256 of the canonical JSON of the plan
 --   plan = name, note, grid, select, train, tasks, measure, seeds, rules, categories, predictions, gates, and for every cell the
 --          SHA-256 of its IR, the digest of its data, and its candidates
 --
--- The plan holds meanings, no text of the spec: comments and indentation may change, a threshold may not. The hash is part of
--- the text that names a run, so runs made under a lock are never those made without it. The event carries the plan once
--- more, inside the ledger's chain: an edit of registration.json is found, with the field and both values.
+-- The plan holds meanings, no text of the spec: comments and indentation may change, a threshold may not. The hash is
+-- part of the text that names a run, so runs made under a lock are never those made without it. The event carries the
+-- plan once more, inside the ledger's chain: an edit of registration.json is found, with the field and both values.
 
 local native = require "ph.native"
 local canon = require "ph.util.canon"
@@ -81,7 +82,10 @@ local function cells_of(cells, task_names)
   for i, cell in ipairs(cells) do
     local first, runs = cell.jobs[1], json.list {}
     for k, one in ipairs(cell.jobs) do runs[k] = { name = one.label, select = one.select } end
-    out[i] = { name = cell.label, values = cell.values, ir = native.sha256(first.ir), data = first.digest, runs = runs, task = task_names[first.task_text] }
+    out[i] = {
+      name = cell.label, values = cell.values, ir = native.sha256(first.ir), data = first.digest, runs = runs,
+      task = task_names[first.task_text],
+    }
   end
   return out
 end
@@ -125,8 +129,8 @@ local function texts_of(cells)
   return out
 end
 
---- The whole registration of an experiment as a table { format, lock, plan, runs, ir, figures, source, time, version }. What
--- is outside the plan decides nothing and is not hashed. The experiment is under that lock from then on.
+--- The whole registration of an experiment as a table { format, lock, plan, runs, ir, figures, source, time, version }.
+-- What is outside the plan decides nothing and is not hashed. The experiment is under that lock from then on.
 function registration.of(experiment)
   local bare = job.cells(experiment)
   missing_data(bare)
@@ -135,8 +139,10 @@ function registration.of(experiment)
   experiment.lock = lock
   local source = experiment.source or {}
   return {
-    format = format_name, lock = lock, plan = p, runs = runs_of(job.cells(experiment)), ir = texts_of(bare), time = native.date(native.time()),
-    version = native.machine().version, figures = experiment.figures, source = { file = source.file, text = source.text, files = json.list(copy(source.files or {})) },
+    format = format_name, lock = lock, plan = p, runs = runs_of(job.cells(experiment)), ir = texts_of(bare),
+    time = native.date(native.time()),
+    version = native.machine().version, figures = experiment.figures,
+    source = { file = source.file, text = source.text, files = json.list(copy(source.files or {})) },
   }
 end
 
@@ -149,13 +155,16 @@ local function is_registration(reg)
   return type(p) == "table" and type(p.cells) == "table" and type(p.tasks) == "table" and type(p.train) == "table"
 end
 
---- The registration of a directory; nil without one. Raises when it can not be read, or is missing though the ledger knows it.
+--- The registration of a directory; nil without one. Raises when it can not be read, or
+-- is missing though the ledger knows it.
 function registration.read(dir)
   local path = registration.path(dir)
   if not native.stat(path) then
     local state = native.stat(ledger.path(dir)) and ledger.read(dir)
     for _, e in ipairs(state and state.events or {}) do
-      if e.event == "locked" then fault.raise(fault.TAMPERED, "%s: deleted; the ledger was locked under %s", path, tostring(e.lock):sub(1, 12)) end
+      if e.event == "locked" then
+        fault.raise(fault.TAMPERED, "%s: deleted; the ledger was locked under %s", path, tostring(e.lock):sub(1, 12))
+      end
     end
     return nil
   end
@@ -201,7 +210,8 @@ local function complete(p)
   return out
 end
 
---- Fields in which two plans differ (ph.rules.plan). A key that one of them does not name, being older, has its default there.
+--- Fields in which two plans differ (ph.rules.plan). A key that one of them does not
+-- name, being older, has its default there.
 function registration.compare(locked, now)
   return plan.differences(complete(locked), complete(now))
 end
@@ -215,7 +225,8 @@ local function without_consequences(list)
   return #causes > 0 and causes or list
 end
 
---- Every field in which an experiment's plan departs from the locked one without a recorded deviation, in the plan's order.
+--- Every field in which an experiment's plan departs from the locked one without a
+-- recorded deviation, in the plan's order.
 function registration.unrecorded(reg, now, deviations)
   local known, out = allowed(deviations), {}
   for _, d in ipairs(registration.compare(reg.plan, now)) do
@@ -248,7 +259,8 @@ end
 function registration.require_same(dir, reg, now, deviations)
   local differences = registration.differences(reg, now, deviations)
   if #differences == 0 and #deviations == 0 and registration.hash(now) ~= reg.lock then
-    fault.raise(fault.TAMPERED, "%s: the spec's plan has the hash %s, the lock is %s", dir, registration.hash(now):sub(1, 12), reg.lock:sub(1, 12))
+    fault.raise(fault.TAMPERED, "%s: the spec's plan has the hash %s, the lock is %s", dir,
+      registration.hash(now):sub(1, 12), reg.lock:sub(1, 12))
   end
   if #differences == 0 then return end
   local lines = table.concat(registration.lines(differences), "\n")
@@ -263,7 +275,9 @@ local function require_subset(dir, reg, now, deviations)
   local planned, differences = {}, {}
   for _, cell in ipairs(reg.plan.cells) do planned[cell.name] = true end
   for _, cell in ipairs(now.cells) do
-    if not planned[cell.name] then differences[#differences + 1] = { field = "cells." .. cell.name, now = "a cell that the plan has not" } end
+    if not planned[cell.name] then
+      differences[#differences + 1] = { field = "cells." .. cell.name, now = "a cell that the plan has not" }
+    end
   end
   for _, d in ipairs(registration.differences(reg, now, deviations)) do
     local restricted = plan.under(d.field, "grid") or d.field == "cells (order)" or d.field == "tasks (order)"
@@ -271,17 +285,20 @@ local function require_subset(dir, reg, now, deviations)
     if not restricted then differences[#differences + 1] = d end
   end
   if #differences > 0 then
-    fault.raise(fault.TAMPERED, "%s: the spec is not the one that was locked; `phrun deviate SPEC --reason ...` records a departure, --out chooses another directory\n%s", dir,
-      table.concat(registration.lines(differences), "\n"))
+    fault.raise(fault.TAMPERED,
+      "%s: the spec is not the one that was locked; `phrun deviate SPEC --reason ...` records a departure, --out "
+      .. "chooses another directory\n%s", dir, table.concat(registration.lines(differences), "\n"))
   end
 end
 
---- Called before a run: puts the experiment under the lock that its runs belong to and returns it; nil without registration.
--- Raises when the spec is not the locked one, or needs a lock and has none.
+--- Called before a run: puts the experiment under the lock that its runs belong to and returns it; nil without
+-- registration. Raises when the spec is not the locked one, or needs a lock and has none.
 function registration.prepare(experiment, dir)
   local reg = registration.read(dir)
   if not reg then
-    if experiment.seeds == "lock" then fault.raise(fault.GUARD, "%s: the seeds come from the lock; `phrun lock` first", experiment.name) end
+    if experiment.seeds == "lock" then
+      fault.raise(fault.GUARD, "%s: the seeds come from the lock; `phrun lock` first", experiment.name)
+    end
     return nil
   end
   local cells = job.cells(experiment)
@@ -295,7 +312,8 @@ end
 
 local function already(dir, old, reg)
   if old.lock == reg.lock then return true end
-  fault.raise(fault.TAMPERED, "%s is locked already under %s and stays so; --out chooses another directory\n%s", dir, old.lock:sub(1, 12),
+  fault.raise(fault.TAMPERED, "%s is locked already under %s and stays so; --out chooses another directory\n%s", dir,
+    old.lock:sub(1, 12),
     table.concat(registration.lines(without_consequences(registration.compare(old.plan, reg.plan))), "\n"))
 end
 
@@ -309,7 +327,9 @@ end
 local function write(store, reg)
   local ok, problem = native.write_file(registration.path(store.dir), json.encode(reg) .. "\n")
   if not ok then fault.raise(fault.RUNTIME, "%s", problem) end
-  ok, problem = store:append { event = "locked", lock = reg.lock, plan = reg.plan, spec = reg.plan.name, version = reg.version }
+  ok, problem = store:append {
+    event = "locked", lock = reg.lock, plan = reg.plan, spec = reg.plan.name, version = reg.version,
+  }
   if not ok then fault.raise(fault.RUNTIME, "%s", problem) end
 end
 
@@ -319,8 +339,8 @@ local function knows_lock(store)
   end
 end
 
---- Locks an experiment into a directory. Returns the registration, the number of runs older than it, and true when it was
--- locked like this before.
+--- Locks an experiment into a directory. Returns the registration, the number of runs older than it, and true when it
+-- was locked like this before.
 function registration.lock(experiment, dir)
   local reg = registration.of(experiment)
   local store, problem, kind = results.open(dir)

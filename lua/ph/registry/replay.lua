@@ -1,8 +1,9 @@
 --- `phrun verify DIR --replay K`: runs K cells again from what their result files hold, and compares every bit.
 --
--- The spec's text and its sibling files come from the run file itself, so nothing but the results directory is needed (and
--- the data, if a task reads files). The candidates are those with the smallest run hashes: nobody chose them, and every
--- reader gets the same ones. On another class of CPU than the run's the bits may differ; then the largest difference is told.
+-- The spec's text and its sibling files come from the run file itself, so nothing but the results directory
+-- is needed (and the data, if a task reads files). The candidates are those with the smallest run hashes:
+-- nobody chose them, and every reader gets the same ones. On another class of CPU than the run's the bits may
+-- differ; then the largest difference is told.
 
 local native = require "ph.native"
 local fault = require "ph.util.fault"
@@ -18,7 +19,9 @@ local replay = {}
 local function temp_dir()
   local path = os.tmpname()
   os.remove(path)
-  for _, p in ipairs { path, path .. "/runs", path .. "/checkpoints", path .. "/spec" } do fault.check(fault.RUNTIME, native.mkdir(p)) end
+  for _, p in ipairs { path, path .. "/runs", path .. "/checkpoints", path .. "/spec" } do
+    fault.check(fault.RUNTIME, native.mkdir(p))
+  end
   return path
 end
 
@@ -91,14 +94,16 @@ local function execute(one, dir)
 end
 
 local function class_of(machine)
-  return string.format("float32 kernels %s, float64 kernels %s", tostring(machine.kernels_f32), tostring(machine.kernels_f64))
+  return string.format("float32 kernels %s, float64 kernels %s", tostring(machine.kernels_f32),
+    tostring(machine.kernels_f64))
 end
 
 -- "" on the same class of CPU, else what differs.
 local function other_class(file)
   local then_, now = json.decode(file:text "/provenance") or {}, native.machine()
   if class_of(then_) == class_of(now) and then_.cpu == now.cpu then return "" end
-  return string.format(" (run on %s, %s; here %s, %s)", tostring(then_.cpu), class_of(then_), tostring(now.cpu), class_of(now))
+  return string.format(" (run on %s, %s; here %s, %s)", tostring(then_.cpu), class_of(then_), tostring(now.cpu),
+    class_of(now))
 end
 
 local function one_cell(dir, record, sets, compare)
@@ -134,7 +139,8 @@ function replay.main(dir, state, k, compare)
     if found then different = different + 1 end
     native.write(1, string.format("  %s: %s%s\n", record.label, found or "the same bits", elsewhere))
   end
-  native.write(1, string.format("%s: %d of %d runs replayed, %d with the same bits\n", dir, #list, #state.runs, #list - different))
+  native.write(1,
+    string.format("%s: %d of %d runs replayed, %d with the same bits\n", dir, #list, #state.runs, #list - different))
   return different == 0 and 0 or fault.NO
 end
 

@@ -11,15 +11,19 @@ local verdict = {}
 
 local most_lines <const> = 12
 
--- While runs of the plan are awaited there is no verdict, even where the rules are decided without them: who may stop when
--- he likes what he sees decides nothing by rules. Cells that a recorded deviation cut are not awaited.
+-- While runs of the plan are awaited there is no verdict, even where the rules are decided without them: who may stop
+-- when he likes what he sees decides nothing by rules. Cells that a recorded deviation cut are not awaited.
 local function hold_back(judged, missing)
   if #missing == 0 then return end
   judged.so_far, judged.truth, judged.category = judged.truth ~= nil and judged.category or nil, nil, "not evaluable"
-  judged.reasons = { string.format("the plan is not complete, %d run%s missing: %s", #missing, #missing == 1 and " is" or "s are", missing[1]) }
+  judged.reasons = {
+    string.format("the plan is not complete, %d run%s missing: %s", #missing, #missing == 1 and " is" or "s are",
+      missing[1]),
+  }
 end
 
---- The registration and the audited table of a directory: { reg, audit, judged }. `judged` is nil when something was tampered with.
+--- The registration and the audited table of a directory: { reg, audit, judged }. `judged` is
+-- nil when something was tampered with.
 function verdict.of(dir, reg)
   local a = fault.check(fault.RUNTIME, audit.run(dir, reg))
   local judged = #a.tampered == 0 and judge.all(a.table, reg.plan) or nil
@@ -48,7 +52,8 @@ end
 
 local function opened_text(a)
   if a.opened_most == 0 then return "no test set opened" end
-  return string.format("each test set opened %s", a.opened_most == 1 and "once" or "up to " .. a.opened_most .. " times")
+  return string.format("each test set opened %s",
+    a.opened_most == 1 and "once" or "up to " .. a.opened_most .. " times")
 end
 verdict.opened_text = opened_text
 
@@ -58,7 +63,8 @@ local function head(lines, outcome)
   if reg.lock then
     lines[#lines + 1] = string.format("%s: locked %s under %s", reg.plan.name, reg.time or "?", reg.lock:sub(1, 16))
   else
-    lines[#lines + 1] = string.format("%s: NOT REGISTERED; rules that were not locked before the runs prove nothing", reg.plan.name)
+    lines[#lines + 1] = string.format("%s: NOT REGISTERED; rules that were not locked before the runs prove nothing",
+      reg.plan.name)
   end
   lines[#lines + 1] = string.format("%d of %d runs, %s", a.present, a.planned, opened_text(a))
   some(lines, a.missing, "  missing: ")
@@ -71,9 +77,12 @@ end
 --- "verdict: NAME", or why there is none.
 function verdict.conclusion(outcome)
   local j = outcome.judged
-  if #outcome.reg.plan.rules + #outcome.reg.plan.categories == 0 then return "verdict: not evaluable: the plan has no rules" end
+  if #outcome.reg.plan.rules + #outcome.reg.plan.categories == 0 then
+    return "verdict: not evaluable: the plan has no rules"
+  end
   if j.truth == nil then
-    return "verdict: not evaluable: " .. words.reasons(j.reasons) .. (j.so_far and string.format(" (the runs so far: %s)", j.so_far) or "")
+    return "verdict: not evaluable: " .. words.reasons(j.reasons)
+      .. (j.so_far and string.format(" (the runs so far: %s)", j.so_far) or "")
   end
   return (outcome.reg.lock and "verdict: " or "the rules would say: ") .. j.category
 end

@@ -1,4 +1,5 @@
---- help(), help(x), ?x: what the language says about a name, from the schema and the op table, with the nearest name otherwise.
+--- help(), help(x), ?x: what the language says about a name, from the schema and the op
+-- table, with the nearest name otherwise.
 
 local names = require "ph.repl.names"
 local op_table = require "ph.schema.op_table"
@@ -11,7 +12,9 @@ local help = {}
 --- What is there only in a session; everything else is registered in the schema.
 local functions <const> = {
   help = { "help(), help(x), ?x", "What a name means; x is a name, a function or a value." },
-  la = { "la.eigh la.svd la.eig la.logdet la.solve la.inverse la.cholesky la.qr", "Linear algebra of tensors in float64." },
+  la = {
+    "la.eigh la.svd la.eig la.logdet la.solve la.inverse la.cholesky la.qr", "Linear algebra of tensors in float64.",
+  },
   laws = { "laws.NAME(x)", "The laws of streams as functions: value, tolerance, meaning." },
   skew = { "skew(A), skew(n)", "A - A^T; of a random n x n matrix when n is an integer." },
   task = { "task.circles task.spirals task.images", "Where data come from." },
@@ -19,14 +22,18 @@ local functions <const> = {
   _ = { "_", "The value of the last expression." },
 }
 
-local methods <const> = "t:shape() t:dtype() t:count() t:at(i, j) t:put(v, i, j) t:totable() t:cast(dtype) t:copy() t:reshape(shape) "
-  .. "t:slice(dim, first, last) t:index(dim, i) t:gather(rows) t:transpose() t:norm() t:rownorms() t:sum() t:mean() t:min() t:max() "
+local methods <const> = "t:shape() t:dtype() t:count() t:at(i, j) t:put(v, i, j) t:totable() t:cast(dtype) t:copy() "
+  .. "t:reshape(shape) "
+  .. "t:slice(dim, first, last) t:index(dim, i) t:gather(rows) t:transpose() t:norm() t:rownorms() t:sum() t:mean() "
+  .. "t:min() t:max() "
   .. "t:quantile(q) t:mul(b) a + b a - b a * b a / s"
 
 local function key_line(key)
   local default = ""
   if key.required then default = " (required)"
-  elseif key.default ~= nil and type(key.default) ~= "table" then default = string.format(" (default %s)", tostring(key.default)) end
+  elseif key.default ~= nil and type(key.default) ~= "table" then
+    default = string.format(" (default %s)", tostring(key.default))
+  end
   return string.format("  %-12s %s%s", key.name, key.doc, default)
 end
 
@@ -43,7 +50,10 @@ local function known(name)
   local block, row, entry = schema.get(name), op_table.row(name), functions[name]
   if entry then parts[#parts + 1] = string.format("%s - %s", entry[1], entry[2]) end
   if block then parts[#parts + 1] = block_text(block) end
-  if row then parts[#parts + 1] = string.format("op %s: %s%s", name, row.equation, block and block.doc == row.doc and "" or "\n  " .. row.doc) end
+  if row then
+    parts[#parts + 1] = string.format("op %s: %s%s", name, row.equation,
+      block and block.doc == row.doc and "" or "\n  " .. row.doc)
+  end
   return parts[1] and table.concat(parts, "\n") or nil
 end
 
@@ -91,7 +101,8 @@ end
 local function tensor_methods()
   local words = {}
   for word in methods:gmatch "%S+%b()" do words[#words + 1] = word end
-  return "a tensor has\n" .. wrapped(words, "  ", 78) .. "\n  and the operators a + b, a - b, -a, a * b (matrix product), a / s"
+  return "a tensor has\n" .. wrapped(words, "  ", 78)
+    .. "\n  and the operators a + b, a - b, -a, a * b (matrix product), a / s"
 end
 
 --- Text about a name; for an unknown one the nearest. Second result: was it known?

@@ -1,4 +1,5 @@
---- What a name means in the interactive session: the session's own variables, conveniences, everything of `ph`, Lua's libraries.
+--- What a name means in the interactive session: the session's own variables,
+-- conveniences, everything of `ph`, Lua's libraries.
 
 local native = require "ph.native"
 local open = require "ph.repl.open"
@@ -7,9 +8,11 @@ local suggest = require "ph.util.suggest"
 
 local names = {}
 
-local lua_names <const> = { "assert", "collectgarbage", "error", "getmetatable", "ipairs", "math", "next", "os", "pairs", "pcall",
-  "print", "rawequal", "rawget", "rawlen", "rawset", "require", "select", "setmetatable", "string", "table", "tonumber",
-  "tostring", "type", "utf8", "xpcall", "io", "coroutine", "debug", "load", "dofile" }
+local lua_names <const> = {
+  "assert", "collectgarbage", "error", "getmetatable", "ipairs", "math", "next", "os", "pairs", "pcall", "print",
+  "rawequal", "rawget", "rawlen", "rawset", "require", "select", "setmetatable", "string", "table", "tonumber",
+  "tostring", "type", "utf8", "xpcall", "io", "coroutine", "debug", "load", "dofile",
+}
 
 local function is_tensor(v) return type(v) == "userdata" and (getmetatable(v) or {}).__name == "ph.tensor" end
 
@@ -72,7 +75,8 @@ function names.all(env)
   return out
 end
 
---- A session's environment. `extra`: functions of the session itself (help). Reading a name that means nothing is an error.
+--- A session's environment. `extra`: functions of the session itself (help). Reading
+-- a name that means nothing is an error.
 function names.environment(extra)
   local env = {}
   return setmetatable(env, {

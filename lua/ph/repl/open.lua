@@ -26,7 +26,9 @@ end
 
 function Loaded:cell(n)
   local cell = self.experiment:cells()[n or 1]
-  if not cell then error(string.format("%s has %d cells, there is no cell %s", self.name, #self.cells, tostring(n)), 0) end
+  if not cell then
+    error(string.format("%s has %d cells, there is no cell %s", self.name, #self.cells, tostring(n)), 0)
+  end
   return cell
 end
 
@@ -88,8 +90,9 @@ end
 
 function Run:__tostring()
   local names = sorted_keys(self.params)
-  return string.format("run %s of '%s', %s: %s\n  %d epochs, columns %s\n  parameters %s", self.record.run, self.record.spec, self.record.status,
-    self.record.label or "", self.history:shape()[1], table.concat(self.columns, " "), table.concat(names, " "))
+  return string.format("run %s of '%s', %s: %s\n  %d epochs, columns %s\n  parameters %s", self.record.run,
+    self.record.spec, self.record.status, self.record.label or "", self.history:shape()[1],
+    table.concat(self.columns, " "), table.concat(names, " "))
 end
 
 -- Profiles of a run file under the names of today.
@@ -107,9 +110,11 @@ local function load_run(path)
   if not run then error(problem, 0) end
   local file <close> = run.file
   local best = file:kind "/best" == "group" and "/best" or "/final"
-  return setmetatable({ path = path, record = run.record, columns = run.columns, history = file:tensor "/history", ir = file:text "/ir",
+  return setmetatable({
+    path = path, record = run.record, columns = run.columns, history = file:tensor "/history", ir = file:text "/ir",
     params = tensors_below(file, best), profiles = profiles_of(file),
-    confusion = file:kind "/confusion" == "tensor" and file:tensor "/confusion" or nil }, Run)
+    confusion = file:kind "/confusion" == "tensor" and file:tensor "/confusion" or nil,
+  }, Run)
 end
 
 --- A path ending in .lua or .h5; anything else is Lua's own load. More arguments: overrides of a spec ("depth=30").

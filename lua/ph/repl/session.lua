@@ -142,7 +142,8 @@ function Session:finish()
   if not self.pending then return end
   local text = self.pending
   self.pending = nil
-  self:report(string.format("unfinished input at the end, begun at line %d: '%s'", self.first_line, clipped(nth_line(text, 1))))
+  self:report(
+    string.format("unfinished input at the end, begun at line %d: '%s'", self.first_line, clipped(nth_line(text, 1))))
   for line in text:gmatch "[^\n]+" do
     local name = self:question(line)
     if name then self:answer(name) end

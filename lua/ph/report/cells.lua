@@ -1,5 +1,6 @@
---- The figure "cells" of results directories, made from their ledgers alone: metrics of the chosen runs over the depth (or
--- the widest numeric axis), one line per family through the means, a mark per run; the ends of the backward gradient.
+--- The figure "cells" of results directories, made from their ledgers alone: metrics of the chosen
+-- runs over the depth (or the widest numeric axis), one line per family through the means, a mark per
+-- run; the ends of the backward gradient.
 --
 -- Several directories are drawn together, so that experiments that share a task can be compared.
 
@@ -53,7 +54,8 @@ local function tensor(points)
   return #points > 0 and native.from(points, "f64") or nil
 end
 
---- Points and means of a metric for the records of one series; `place`: where all of them stand, nil: at their value of x.
+--- Points and means of a metric for the records of one series; `place`: where all of
+-- them stand, nil: at their value of x.
 local function series_of(records, x, metric, place)
   local points, means = {}, {}
   for _, at in ipairs(values_of(records, x)) do
@@ -94,7 +96,9 @@ local function panel(records, x, by, metrics, words)
     for k, metric in ipairs(metrics) do
       local means, points = series_of(mine, x, metric, #at == 1 and i or nil)
       if means then
-        out.series[#out.series + 1] = { style = "line", label = k == 1 and tostring(value) or "", data = means, color = (i - 1) % 7 + 1 }
+        out.series[#out.series + 1] = {
+          style = "line", label = k == 1 and tostring(value) or "", data = means, color = (i - 1) % 7 + 1,
+        }
         out.series[#out.series + 1] = { style = "points", label = "", data = points, color = (i - 1) % 7 + 1 }
       end
     end
@@ -105,7 +109,8 @@ end
 local drawn <const> = {
   { metrics = { "test.accuracy" }, title = "test accuracy", ylabel = "accuracy" },
   { metrics = { "growth" }, title = "growth of the state", ylabel = "median |z_L|/|z_0|", logy = true },
-  { metrics = { "grad.max", "grad.min" }, title = "largest and smallest |g_t|/|g_L|", ylabel = "gradient ratio", logy = true },
+  { metrics = { "grad.max", "grad.min" }, title = "largest and smallest |g_t|/|g_L|", ylabel = "gradient ratio",
+    logy = true },
 }
 
 --- The figure of the ledgers of `dirs`, or nil when nothing in them is done.
@@ -119,7 +124,9 @@ function cells.figure(dirs)
   for _, value in ipairs(apart and values_of(records, apart) or { false }) do
     local mine = where(records, apart, value)
     for _, what in ipairs(drawn) do
-      local words = { title = what.title .. (apart and ", " .. tostring(value) or ""), ylabel = what.ylabel, logy = what.logy }
+      local words = {
+        title = what.title .. (apart and ", " .. tostring(value) or ""), ylabel = what.ylabel, logy = what.logy,
+      }
       figure.panels[#figure.panels + 1] = panel(mine, x, by, what.metrics, words)
     end
   end

@@ -1,8 +1,9 @@
 --- Small line charts as SVG text, for pages without network: a line per series through means, a whisker of one sample
--- deviation, a dot per run. Colours are classes (s1 ... s8), so that the page's light and dark styles choose them; every
--- series also has its own dot shape.
+-- deviation, a dot per run. Colours are classes (s1 ... s8), so that the page's light and dark styles choose them;
+-- every series also has its own dot shape.
 --
--- chart = { title, x_label, y_label, log = true|false, categories = names or nil, series = { { name, points = { { x, mean, sd, values } } } } }
+-- chart = { title, x_label, y_label, log = true|false, categories = names or nil, series = { { name,
+-- points = { { x, mean, sd, values } } } } }
 
 local chart = {}
 
@@ -46,7 +47,8 @@ local function mark_text(v)
   if a ~= 0 and (a >= 1e5 or a < 1e-4) then
     local power = math.floor(math.log(a, 10) + 1e-9)
     local m = v / 10.0 ^ power
-    return (math.abs(m - 1) < 1e-6 and "" or string.format("%.3g×", m)) .. string.format("10<tspan dy=\"-4\" font-size=\"9\">%d</tspan>", power)
+    return (math.abs(m - 1) < 1e-6 and "" or string.format("%.3g×", m))
+      .. string.format("10<tspan dy=\"-4\" font-size=\"9\">%d</tspan>", power)
   end
   return (string.format("%.6g", v))
 end
@@ -67,7 +69,9 @@ end
 local function y_range(c)
   local low, high = math.huge, -math.huge
   every_value(c, function(v)
-    if v == v and math.abs(v) < math.huge and (not c.log or v > 0) then low, high = math.min(low, v), math.max(high, v) end
+    if v == v and math.abs(v) < math.huge and (not c.log or v > 0) then
+      low, high = math.min(low, v), math.max(high, v)
+    end
   end)
   if low > high then return 0, 1 end
   if c.log then
@@ -96,7 +100,10 @@ local function scales(c)
   local y0, y1 = y_range(c)
   local function x(v) return left + (v - x0) / (x1 - x0) * (W - left - right) end
   local function y(v)
-    if c.log then return H - bottom - (math.log(math.max(v, y0)) - math.log(y0)) / (math.log(y1) - math.log(y0)) * (H - top - bottom) end
+    if c.log then
+      return H - bottom
+        - (math.log(math.max(v, y0)) - math.log(y0)) / (math.log(y1) - math.log(y0)) * (H - top - bottom)
+    end
     return H - bottom - (v - y0) / (y1 - y0) * (H - top - bottom)
   end
   return x, y, { y0, y1 }
@@ -142,11 +149,13 @@ local function axes(out, c, x)
   put(out, '<line class="axis" x1="%d" x2="%d" y1="%d" y2="%d"/>', left, W - right, H - bottom, H - bottom)
   for _, m in ipairs(x_marks(c)) do
     put(out, '<line class="axis" x1="%.1f" x2="%.1f" y1="%d" y2="%d"/>', x(m[1]), x(m[1]), H - bottom, H - bottom + 4)
-    put(out, '<text class="tick" text-anchor="middle" x="%.1f" y="%d">%s</text>', x(m[1]), H - bottom + 17, escape(m[2]))
+    put(out, '<text class="tick" text-anchor="middle" x="%.1f" y="%d">%s</text>', x(m[1]), H - bottom + 17,
+      escape(m[2]))
   end
-  put(out, '<text class="label" text-anchor="middle" x="%.1f" y="%d">%s</text>', (left + W - right) / 2, H - 8, escape(c.x_label))
-  put(out, '<text class="label" text-anchor="middle" transform="translate(13 %.1f) rotate(-90)">%s</text>', (top + H - bottom) / 2,
-    escape(c.y_label .. (c.log and " (log scale)" or "")))
+  put(out, '<text class="label" text-anchor="middle" x="%.1f" y="%d">%s</text>', (left + W - right) / 2, H - 8,
+    escape(c.x_label))
+  put(out, '<text class="label" text-anchor="middle" transform="translate(13 %.1f) rotate(-90)">%s</text>',
+    (top + H - bottom) / 2, escape(c.y_label .. (c.log and " (log scale)" or "")))
 end
 
 local function drawable(c, v)
@@ -161,7 +170,8 @@ local function whisker(out, c, p, px, y)
     if c.log and v > 0 then low = math.min(low, v) end
   end
   if not drawable(c, low) then return end
-  put(out, '<path class="whisker" d="M%.1f %.1fV%.1fM%.1f %.1fh6M%.1f %.1fh6"/>', px, y(low), y(high), px - 3, y(low), px - 3, y(high))
+  put(out, '<path class="whisker" d="M%.1f %.1fV%.1fM%.1f %.1fh6M%.1f %.1fh6"/>', px, y(low), y(high), px - 3, y(low),
+    px - 3, y(high))
 end
 
 -- Series are moved a little apart, so that dots at the same depth can be told.
@@ -171,7 +181,9 @@ local function one_series(out, c, s, i, x, y)
   put(out, '<g class="s%d"><title>%s</title>', (i - 1) % 8 + 1, escape(s.name))
   local path, dx = {}, shift(i, #c.series)
   for _, p in ipairs(s.points) do
-    if drawable(c, p.mean) then path[#path + 1] = string.format("%s%.1f %.1f", #path == 0 and "M" or "L", x(p.x) + dx, y(p.mean)) end
+    if drawable(c, p.mean) then
+      path[#path + 1] = string.format("%s%.1f %.1f", #path == 0 and "M" or "L", x(p.x) + dx, y(p.mean))
+    end
   end
   if #path > 1 and not c.categories then put(out, '<path class="line" d="%s"/>', table.concat(path)) end
   for _, p in ipairs(s.points) do
@@ -201,7 +213,8 @@ end
 function chart.legend(series)
   local out = {}
   for i, s in ipairs(series) do
-    put(out, '<span class="key"><svg viewBox="0 0 12 12" class="s%d" aria-hidden="true">%s</svg>%s</span>', (i - 1) % 8 + 1, shape_of(i)(6, 6), escape(s.name))
+    put(out, '<span class="key"><svg viewBox="0 0 12 12" class="s%d" aria-hidden="true">%s</svg>%s</span>',
+      (i - 1) % 8 + 1, shape_of(i)(6, 6), escape(s.name))
   end
   return '<p class="legend">' .. table.concat(out) .. "</p>"
 end

@@ -1,5 +1,5 @@
---- Charts of a ledger for the report: one per metric, lines over the numeric axis with most values, one series per value of
--- the word axis with most values, one panel per combination of the other axes; seeds are the dots.
+--- Charts of a ledger for the report: one per metric, lines over the numeric axis with most values, one series per
+-- value of the word axis with most values, one panel per combination of the other axes; seeds are the dots.
 
 local aggregate = require "ph.rules.aggregate"
 local chart = require "ph.report.chart"
@@ -9,13 +9,17 @@ local text = require "ph.rules.text"
 local figures = {}
 
 local titles <const> = {
-  ["test.accuracy"] = "Test accuracy", ["val.accuracy"] = "Validation accuracy", ["test.loss"] = "Test loss", ["val.loss"] = "Validation loss",
-  growth = "Growth of the state, median ‖z_L‖ / ‖z_0‖", ["grad.first"] = "Backward gradient, ‖g_0‖ / ‖g_L‖", ["grad.max"] = "Backward gradient, largest ‖g_t‖ / ‖g_L‖",
-  ["grad.min"] = "Backward gradient, smallest ‖g_t‖ / ‖g_L‖", ["port.ratio"] = "State norm against port budget, largest quotient", ["port.violations"] = "Port budget violations",
+  ["test.accuracy"] = "Test accuracy", ["val.accuracy"] = "Validation accuracy", ["test.loss"] = "Test loss",
+  ["val.loss"] = "Validation loss",
+  growth = "Growth of the state, median ‖z_L‖ / ‖z_0‖", ["grad.first"] = "Backward gradient, ‖g_0‖ / ‖g_L‖",
+  ["grad.max"] = "Backward gradient, largest ‖g_t‖ / ‖g_L‖",
+  ["grad.min"] = "Backward gradient, smallest ‖g_t‖ / ‖g_L‖",
+  ["port.ratio"] = "State norm against port budget, largest quotient", ["port.violations"] = "Port budget violations",
   seconds = "Training time, seconds",
 }
 --- What a reader needs to know of all of them.
-figures.caption = "Chosen runs only. Lines go through the means over seeds; a pale mark is a run; whiskers show one sample deviation."
+figures.caption = "Chosen runs only. Lines go through the means over seeds; a pale mark is a run; whiskers show one "
+  .. "sample deviation."
 
 local preferred <const> = { "test.accuracy", "test.loss", "growth", "grad.max", "grad.min", "port.ratio", "seconds" }
 
@@ -108,21 +112,33 @@ local function data_table(series, layout)
   local rows = {}
   for _, s in ipairs(series) do
     for _, p in ipairs(s.points) do
-      rows[#rows + 1] = { s.name, layout.x and text.word(p.x) or "", text.figure(p.mean), text.figure(p.sd), tostring(p.values and #p.values or 1) }
+      rows[#rows + 1] = {
+        s.name, layout.x and text.word(p.x) or "", text.figure(p.mean), text.figure(p.sd),
+        tostring(p.values and #p.values or 1),
+      }
     end
   end
-  return { headers = { layout.series and layout.series.name or "series", layout.x and layout.x.name or "", "mean", "sd", "runs" }, rows = rows }
+  return {
+    headers = {
+      layout.series and layout.series.name or "series", layout.x and layout.x.name or "", "mean", "sd", "runs",
+    }, rows = rows,
+  }
 end
 
 local function panel(cells, layout, name, suffix)
   local series = series_of(cells, layout, name)
   if #series == 0 then return nil end
   local title = (titles[name] or name) .. suffix
-  local c = { title = title, x_label = layout.x and layout.x.name or (layout.series and layout.series.name or ""), y_label = name, series = series }
+  local c = {
+    title = title, x_label = layout.x and layout.x.name or (layout.series and layout.series.name or ""), y_label = name,
+    series = series,
+  }
   local data = data_table(series, layout)
   if not layout.x then c.series, c.categories = spread_out(series) end
   c.log = chart.wants_log(c)
-  return { svg = chart.svg(c), legend = #series > 1 and layout.x and chart.legend(series) or nil, title = title, data = data }
+  return {
+    svg = chart.svg(c), legend = #series > 1 and layout.x and chart.legend(series) or nil, title = title, data = data,
+  }
 end
 
 local function has(ctx, name)

@@ -48,12 +48,15 @@ function block.text(b)
 end
 
 function block.banner(b)
-  return string.format('<div class="banner %s"><strong>%s</strong>%s</div>', b.tone, escape(b.title), b.text and b.text ~= "" and "<p>" .. escape(b.text) .. "</p>" or "")
+  return string.format('<div class="banner %s"><strong>%s</strong>%s</div>', b.tone, escape(b.title),
+    b.text and b.text ~= "" and "<p>" .. escape(b.text) .. "</p>" or "")
 end
 
 function block.facts(b)
   local out = { '<dl class="facts">' }
-  for _, row in ipairs(b.rows) do out[#out + 1] = string.format("<div><dt>%s</dt><dd>%s</dd></div>", escape(row[1]), cell(row[2])) end
+  for _, row in ipairs(b.rows) do
+    out[#out + 1] = string.format("<div><dt>%s</dt><dd>%s</dd></div>", escape(row[1]), cell(row[2]))
+  end
   out[#out + 1] = "</dl>"
   return table.concat(out)
 end
@@ -67,7 +70,8 @@ end
 function block.table(b)
   local out = { '<div class="scroll" tabindex="0"><table><thead><tr>' }
   for i, h in ipairs(b.headers) do
-    out[#out + 1] = string.format("<th%s>%s</th>", b.rows[1] and is_number(b.rows[1][i]) and ' class="n"' or "", escape(h))
+    out[#out + 1] = string.format("<th%s>%s</th>", b.rows[1] and is_number(b.rows[1][i]) and ' class="n"' or "",
+      escape(h))
   end
   out[#out + 1] = "</tr></thead><tbody>"
   for _, row in ipairs(b.rows) do
@@ -87,7 +91,8 @@ local function rule_rows(rows)
   if not rows or #rows == 0 then return "" end
   local out = { '<div class="leaves">' }
   for _, r in ipairs(rows) do
-    out[#out + 1] = string.format('<span class="at">%s</span><span class="nums">%s</span>%s', escape(r.at or ""), escape(r.numbers or ""), badge(r.tone, r.truth))
+    out[#out + 1] = string.format('<span class="at">%s</span><span class="nums">%s</span>%s', escape(r.at or ""),
+      escape(r.numbers or ""), badge(r.tone, r.truth))
   end
   out[#out + 1] = "</div>"
   return table.concat(out)
@@ -96,8 +101,10 @@ end
 function block.rules(b)
   local out = {}
   for _, r in ipairs(b.items) do
-    out[#out + 1] = string.format('<section class="rule"><header><h3>%s</h3>%s</header><p class="formula"><code>%s</code></p>%s%s%s</section>', escape(r.name),
-      badge(r.tone, r.truth), escape(r.formula), rule_rows(r.rows), r.reason and r.reason ~= "" and '<p class="reason">' .. escape(r.reason) .. "</p>" or "",
+    out[#out + 1] = string.format(
+      '<section class="rule"><header><h3>%s</h3>%s</header><p class="formula"><code>%s</code></p>%s%s%s</section>',
+      escape(r.name), badge(r.tone, r.truth), escape(r.formula), rule_rows(r.rows),
+      r.reason and r.reason ~= "" and '<p class="reason">' .. escape(r.reason) .. "</p>" or "",
       r.note and '<p class="quiet">' .. escape(r.note) .. "</p>" or "")
   end
   return '<div class="rules">' .. table.concat(out) .. "</div>"
@@ -112,15 +119,19 @@ function block.figures(b)
 end
 
 function block.code(b)
-  return string.format("<details><summary>%s</summary><pre><code>%s</code></pre></details>", escape(b.title), escape(b.text))
+  return string.format("<details><summary>%s</summary><pre><code>%s</code></pre></details>", escape(b.title),
+    escape(b.text))
 end
 
 --- The page of a document, as text.
 function html.page(doc)
   local out = {
-    "<!doctype html>", '<html lang="en"><head><meta charset="utf-8">', '<meta name="viewport" content="width=device-width, initial-scale=1">',
-    '<meta name="color-scheme" content="light dark">', "<title>" .. escape(doc.title) .. "</title>", "<style>" .. style .. "</style></head><body><main>",
-    "<header class=\"top\"><h1>" .. escape(doc.title) .. "</h1>" .. (doc.subtitle and "<p class=\"quiet\">" .. escape(doc.subtitle) .. "</p>" or "") .. "</header>",
+    "<!doctype html>", '<html lang="en"><head><meta charset="utf-8">',
+    '<meta name="viewport" content="width=device-width, initial-scale=1">',
+    '<meta name="color-scheme" content="light dark">', "<title>" .. escape(doc.title) .. "</title>",
+    "<style>" .. style .. "</style></head><body><main>",
+    "<header class=\"top\"><h1>" .. escape(doc.title) .. "</h1>"
+    .. (doc.subtitle and "<p class=\"quiet\">" .. escape(doc.subtitle) .. "</p>" or "") .. "</header>",
   }
   for _, b in ipairs(doc.blocks) do out[#out + 1] = block[b.kind](b) end
   out[#out + 1] = "</main></body></html>\n"

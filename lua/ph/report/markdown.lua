@@ -28,7 +28,10 @@ end
 
 function block.facts(b)
   local out = {}
-  for i, row in ipairs(b.rows) do out[i] = string.format("- %s: %s", row[1], one_line(type(row[2]) == "table" and row[2].code and "`" .. row[2].text .. "`" or plain(row[2]))) end
+  for i, row in ipairs(b.rows) do
+    out[i] = string.format("- %s: %s", row[1],
+      one_line(type(row[2]) == "table" and row[2].code and "`" .. row[2].text .. "`" or plain(row[2])))
+  end
   return table.concat(out, "\n")
 end
 
@@ -54,7 +57,9 @@ function block.rules(b)
     local lines = { string.format("### %s: %s", one_line(r.name), r.truth), "", "`" .. r.formula .. "`" }
     if r.rows and #r.rows > 0 then
       lines[#lines + 1] = ""
-      for _, row in ipairs(r.rows) do lines[#lines + 1] = string.format("- %s%s: %s", row.at and row.at .. ": " or "", row.numbers or "", row.truth) end
+      for _, row in ipairs(r.rows) do
+        lines[#lines + 1] = string.format("- %s%s: %s", row.at and row.at .. ": " or "", row.numbers or "", row.truth)
+      end
     end
     if r.reason and r.reason ~= "" then lines[#lines + 1] = "\n" .. one_line(r.reason) end
     if r.note then lines[#lines + 1] = "\n" .. one_line(r.note) end

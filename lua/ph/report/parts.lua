@@ -33,7 +33,9 @@ end
 local function verdict_banner(outcome)
   local j, a = outcome.judged, outcome.audit
   local p = outcome.reg.plan
-  if #p.rules + #p.categories == 0 then return { kind = "banner", tone = "open", title = "No rules", text = "The plan decides nothing by rules." } end
+  if #p.rules + #p.categories == 0 then
+    return { kind = "banner", tone = "open", title = "No rules", text = "The plan decides nothing by rules." }
+  end
   local why = j.truth == nil and words.reasons(j.reasons) or ""
   if j.truth == nil and j.so_far then why = why .. ". The runs so far would give: " .. j.so_far .. "." end
   if #a.guard > 0 then why = table.concat(a.guard, "; ") end
@@ -46,12 +48,23 @@ end
 --- The head of the page: recovered or unregistered, tampered or judged, and the counts.
 function parts.banner(outcome)
   local a, reg, out = outcome.audit, outcome.reg, {}
-  if a.recovered then out[#out + 1] = { kind = "banner", tone = "alert", title = "Recovered ledger", text = "Rebuilt from a log; its numbers are log lines, not the files that the runs wrote." } end
-  if not reg.lock then out[#out + 1] = { kind = "banner", tone = "open", title = "Not registered", text = "The rules were not locked before the runs; what they say proves nothing." } end
+  if a.recovered then
+    out[#out + 1] = {
+      kind = "banner", tone = "alert", title = "Recovered ledger",
+      text = "Rebuilt from a log; its numbers are log lines, not the files that the runs wrote.",
+    }
+  end
+  if not reg.lock then
+    out[#out + 1] = {
+      kind = "banner", tone = "open", title = "Not registered",
+      text = "The rules were not locked before the runs; what they say proves nothing.",
+    }
+  end
   out[#out + 1] = outcome.judged and verdict_banner(outcome) or alert(outcome)
   out[#out + 1] = { kind = "facts", rows = {
     { "Runs", string.format("%d of %d", a.present, a.planned) }, { "Test data", verdict.opened_text(a) },
-    { "Locked", reg.lock and (reg.time or "?") or "no" }, { "Lock", reg.lock and { text = reg.lock:sub(1, 16), code = true } or "none" },
+    { "Locked", reg.lock and (reg.time or "?") or "no" },
+    { "Lock", reg.lock and { text = reg.lock:sub(1, 16), code = true } or "none" },
     { "Deviations", #a.deviations == 0 and "none" or tostring(#a.deviations) },
   } }
   local notes = {}
@@ -67,13 +80,18 @@ local function leaf_rows(outcome)
   local rows, leaves = {}, words.leaves(outcome)
   for i, leaf in ipairs(leaves) do
     local at = leaf.at or (#leaves > 1 and leaf.outcome.text or nil)
-    rows[i] = { at = at, numbers = leaf.numbers, tone = tone(leaf.outcome.truth), truth = words.truth(leaf.outcome.truth) }
+    rows[i] = {
+      at = at, numbers = leaf.numbers, tone = tone(leaf.outcome.truth), truth = words.truth(leaf.outcome.truth),
+    }
   end
   return rows
 end
 
 local function rule_item(r)
-  return { name = r.name, tone = tone(r.truth), truth = words.truth(r.truth), formula = r.text, note = r.note, rows = leaf_rows(r), reason = r.truth == nil and words.reasons(r.reasons) or nil }
+  return {
+    name = r.name, tone = tone(r.truth), truth = words.truth(r.truth), formula = r.text, note = r.note,
+    rows = leaf_rows(r), reason = r.truth == nil and words.reasons(r.reasons) or nil,
+  }
 end
 
 function parts.rules(outcome)
@@ -86,7 +104,10 @@ function parts.rules(outcome)
   for i, c in ipairs(j.categories) do
     local here = not decided and c.name == (j.so_far or j.category)
     decided = decided or here
-    rows[i] = { here and { text = c.name, tone = tone(j.truth) } or c.name, c.text == "otherwise" and "" or words.truth(c.truth), c.text }
+    rows[i] = {
+      here and { text = c.name, tone = tone(j.truth) } or c.name, c.text == "otherwise" and "" or words.truth(c.truth),
+      c.text,
+    }
   end
   out[3] = { kind = "text", tone = "quiet", text = "The decision table; the first line that is true is the verdict." }
   out[4] = { kind = "table", headers = { "verdict", "value", "when" }, rows = rows }
@@ -106,8 +127,14 @@ function parts.predictions(outcome)
     local why = p.hit == nil and words.reasons(p.reasons) or p.note or ""
     rows[i][#rows[i] + 1] = why
   end
-  local headers = papers and { "prediction", "score", "guessed", "ours", "paper", "difference", "" } or { "prediction", "score", "guessed", "ours", "" }
-  return { heading "Predictions", { kind = "text", tone = "quiet", text = "Guessed before the runs; scored beside the rules, no part of the verdict." }, { kind = "table", headers = headers, rows = rows } }
+  local headers = papers and { "prediction", "score", "guessed", "ours", "paper", "difference", "" }
+    or { "prediction", "score", "guessed", "ours", "" }
+  return {
+    heading "Predictions",
+    { kind = "text", tone = "quiet",
+      text = "Guessed before the runs; scored beside the rules, no part of the verdict." },
+    { kind = "table", headers = headers, rows = rows },
+  }
 end
 
 function parts.deviations(outcome)
@@ -122,7 +149,9 @@ function parts.deviations(outcome)
   for i, d in ipairs(outcome.audit.deviations) do
     local fields, first = {}, {}
     for _, f in ipairs(d.fields or {}) do
-      if not f.field:find "^cells%." then fields[#fields + 1] = string.format("%s: %s → %s", f.field, f.locked or "absent", f.now or "absent") end
+      if not f.field:find "^cells%." then
+        fields[#fields + 1] = string.format("%s: %s → %s", f.field, f.locked or "absent", f.now or "absent")
+      end
     end
     for k = 1, math.min(#fields, 4) do first[k] = fields[k] end
     rows[i] = { tostring(i), d.time or "", table.concat(first, "; "), d.reason }
@@ -135,11 +164,15 @@ end
 
 local function state_of(run)
   local r = run.record
-  if not r then return { text = run.problem and not run.problem:find "^no run" and "failed" or "missing", tone = "open" } end
+  if not r then
+    return { text = run.problem and not run.problem:find "^no run" and "failed" or "missing", tone = "open" }
+  end
   return { text = r.status, tone = r.status == "done" and "good" or "bad" }
 end
 
-local shown_metrics <const> = { "val.accuracy", "test.accuracy", "val.loss", "test.loss", "growth", "grad.max", "grad.min", "port.ratio" }
+local shown_metrics <const> = {
+  "val.accuracy", "test.accuracy", "val.loss", "test.loss", "growth", "grad.max", "grad.min", "port.ratio",
+}
 
 local function metric_columns(cells)
   local out = {}
@@ -167,7 +200,8 @@ end
 local function cell_row(cell, axes, metrics)
   local row, run = {}, cell.chosen or cell.runs[1]
   for i, axis in ipairs(axes) do row[i] = cell.values[axis] ~= nil and text.word(cell.values[axis]) or "" end
-  row[#row + 1] = cell.problem and { text = cell.problem:find "^no run" and "missing" or "failed", tone = "open" } or state_of(run)
+  row[#row + 1] = cell.problem and { text = cell.problem:find "^no run" and "missing" or "failed", tone = "open" }
+    or state_of(run)
   row[#row + 1] = cell.chosen and select_text(cell.chosen) or ""
   for _, name in ipairs(metrics) do
     local v = cell.chosen and (cell.chosen.record.metrics or {})[name]
@@ -189,8 +223,11 @@ function parts.grid(outcome)
   headers[#headers + 1], headers[#headers + 2] = "status", "chosen"
   table.move(metrics, 1, #metrics, #headers + 1, headers)
   headers[#headers + 1], headers[#headers + 2] = "seconds", "run"
-  local said = #cells > most and string.format("The first %d of %d cells.", most, #cells) or string.format("%d cells; the candidate of each was chosen on validation.", #cells)
-  return { heading "Grid", { kind = "text", tone = "quiet", text = said }, { kind = "table", headers = headers, rows = rows } }
+  local said = #cells > most and string.format("The first %d of %d cells.", most, #cells)
+    or string.format("%d cells; the candidate of each was chosen on validation.", #cells)
+  return {
+    heading "Grid", { kind = "text", tone = "quiet", text = said }, { kind = "table", headers = headers, rows = rows },
+  }
 end
 
 -- ---- certificates, plan, provenance ----
@@ -211,7 +248,11 @@ end
 --- One certificate for each model of the grid, at the weights of the first cell that has it.
 function parts.certificates(outcome)
   local out, seen, most <const> = { heading "Certificates" }, {}, 40
-  out[2] = { kind = "text", tone = "quiet", text = "What holds by construction, and what at the trained weights of the first seed; figures of samples are no bounds." }
+  out[2] = {
+    kind = "text", tone = "quiet",
+    text = "What holds by construction, and what at the trained weights of the first seed; figures of samples are no "
+      .. "bounds.",
+  }
   for i, cell in ipairs(outcome.audit.table.cells) do
     local planned = outcome.reg.plan.cells[i]
     if not seen[planned.ir] and #out < most + 2 then
@@ -244,7 +285,9 @@ local function plan_rows(p)
     for k, axis in ipairs(axes) do axes[k] = axis .. " " .. leaf_text(g[axis]) end
     rows[#rows + 1] = { #grids > 1 and "Grid " .. i or "Grid", table.concat(axes, "; ") }
   end
-  if p.select then rows[#rows + 1] = { "Candidates", leaf_text(p.select.candidates) .. "; chosen by " .. p.select.by } end
+  if p.select then
+    rows[#rows + 1] = { "Candidates", leaf_text(p.select.candidates) .. "; chosen by " .. p.select.by }
+  end
   for _, t in ipairs(p.tasks or {}) do
     local values = {}
     for k, v in pairs(t) do if k ~= "name" then values[k] = v end end
@@ -266,15 +309,22 @@ end
 local function spec_texts(source)
   local out = {}
   if not source or not source.text then return out end
-  out[1] = { kind = "code", title = "The spec" .. (source.file and ", " .. source.file or ""), text = source.text, language = "lua" }
-  for _, f in ipairs(source.files or {}) do out[#out + 1] = { kind = "code", title = f.path, text = f.text, language = "lua" } end
+  out[1] = {
+    kind = "code", title = "The spec" .. (source.file and ", " .. source.file or ""), text = source.text,
+    language = "lua",
+  }
+  for _, f in ipairs(source.files or {}) do
+    out[#out + 1] = { kind = "code", title = f.path, text = f.text, language = "lua" }
+  end
   return out
 end
 
 local function first_file(outcome)
   for _, cell in ipairs(outcome.audit.table.cells) do
     local run = cell.chosen
-    if run and native.stat(results.run_path(outcome.dir, run.id)) then return runfile.open(results.run_path(outcome.dir, run.id)) end
+    if run and native.stat(results.run_path(outcome.dir, run.id)) then
+      return runfile.open(results.run_path(outcome.dir, run.id))
+    end
   end
 end
 
@@ -283,7 +333,9 @@ function parts.provenance(outcome)
   local m = run and json.decode(run.file:text "/provenance") or {}
   if run then run.file:close() end
   local function row(name, v) if v ~= nil and v ~= "" then rows[#rows + 1] = { name, tostring(v) } end end
-  row("Program", m.version and "phrun " .. m.version .. (m.commit and m.commit ~= "" and " (" .. m.commit .. ")" or "") or outcome.reg.version)
+  row("Program",
+    m.version and "phrun " .. m.version .. (m.commit and m.commit ~= "" and " (" .. m.commit .. ")" or "")
+      or outcome.reg.version)
   row("CPU", m.cpu)
   row("Kernels", m.kernels_f32 and "float32 " .. m.kernels_f32 .. ", float64 " .. m.kernels_f64)
   row("System", m.os)
@@ -293,7 +345,9 @@ function parts.provenance(outcome)
     for _, r in ipairs(cell.runs) do seconds = seconds + (r.record and r.record.seconds or 0) end
   end
   row("Training time, all runs", tables.duration(seconds))
-  row("Ledger", string.format("%d events in one chain, last hash %s", #outcome.audit.state.events, (outcome.audit.state.last or ""):sub(1, 16)))
+  row("Ledger",
+    string.format("%d events in one chain, last hash %s", #outcome.audit.state.events,
+      (outcome.audit.state.last or ""):sub(1, 16)))
   row("Lock", outcome.reg.lock)
   local out = { heading "Provenance", { kind = "facts", rows = rows } }
   for _, b in ipairs(spec_texts(outcome.reg.source)) do out[#out + 1] = b end

@@ -1,5 +1,5 @@
---- The style sheet of report pages. Colours are variables, chosen for light and for dark; series colours are told apart with
--- any colour vision (after Okabe and Ito, lightness adjusted to the ground).
+--- The style sheet of report pages. Colours are variables, chosen for light and for dark; series colours are told apart
+-- with any colour vision (after Okabe and Ito, lightness adjusted to the ground).
 
 return [[
 :root{--bg:#fbfbfa;--card:#fff;--ink:#1d2126;--soft:#5c6670;--line:#dfe3e6;--code:#f1f3f4;--good:#0b6b43;--good-bg:#dcf3e7;--bad:#a32316;--bad-bg:#fbe3df;

@@ -3,9 +3,9 @@
 --   mean m = sum x / n        sd s = sqrt(sum (x - m)^2 / (n - 1))  (sample)      median: mean of the two middle values
 --   gap a - b                 ratio a / b                                         rank 1 + number of values that beat it
 --
--- Every run that the filter asks for must have its value. A missing run, a value that is not a number, a deviation of fewer
--- than two values, a ratio to zero: the expression has no value, and says why. Infinite values are numbers; what they make
--- not a number (inf - inf) has no value. Sums run in grid order, so the same ledger gives the same bits.
+-- Every run that the filter asks for must have its value. A missing run, a value that is not a number, a deviation of
+-- fewer than two values, a ratio to zero: the expression has no value, and says why. Infinite values are numbers; what
+-- they make not a number (inf - inf) has no value. Sums run in grid order, so the same ledger gives the same bits.
 --
 -- The table of cells (`ctx`) comes from ph.registry.verdict. A number comes back as { value =, n = values used } or
 -- { reasons = { text, ... } }.
@@ -131,7 +131,8 @@ local function each_run(ctx, node, binding, visit)
   end
 end
 
--- Values of axes at which the whole table has not one run, axes by name: { { axis, value, text }, ... }. Found once a table.
+-- Values of axes at which the whole table has not one run, axes by name: { { axis,
+-- value, text }, ... }. Found once a table.
 local function lost_values(ctx)
   if ctx.lost then return ctx.lost end
   local alive, axes = {}, {}
@@ -148,7 +149,9 @@ local function lost_values(ctx)
   ctx.lost = {}
   for _, axis in ipairs(axes) do
     for _, v in ipairs(select.values(ctx.cells, axis)) do
-      if not alive[axis][v] then ctx.lost[#ctx.lost + 1] = { axis, v, string.format("no runs at %s=%s", axis, tostring(v)) } end
+      if not alive[axis][v] then
+        ctx.lost[#ctx.lost + 1] = { axis, v, string.format("no runs at %s=%s", axis, tostring(v)) }
+      end
     end
   end
   return ctx.lost
@@ -203,8 +206,10 @@ for op in pairs(statistic) do
 end
 
 local beats <const> = {
-  ["<"] = function(a, b) return a < b end, ["<="] = function(a, b) return a <= b end, [">"] = function(a, b) return a > b end,
-  [">="] = function(a, b) return a >= b end, ["=="] = function(a, b) return a == b end, ["~="] = function(a, b) return a ~= b end,
+  ["<"] = function(a, b) return a < b end, ["<="] = function(a, b) return a <= b end,
+  [">"] = function(a, b) return a > b end,
+  [">="] = function(a, b) return a >= b end, ["=="] = function(a, b) return a == b end,
+  ["~="] = function(a, b) return a ~= b end,
 }
 aggregate.compare = beats
 
@@ -256,8 +261,8 @@ function evaluate.ratio(ctx, node, binding)
   return numeric(a / b, parts, "the ratio of infinite values")
 end
 
---- Rank 1 is the lowest value (order "low") or the highest. Equal values share the best rank, or the worst of theirs with
--- ties = "worst".
+--- Rank 1 is the lowest value (order "low") or the highest. Equal values share the best rank, or
+-- the worst of theirs with ties = "worst".
 function evaluate.rank(ctx, node, binding)
   local axis, own = next(node.at)
   local mine, others, reasons = nil, {}, {}

@@ -12,11 +12,17 @@ local build = {}
 
 local signs <const> = { ["<"] = true, ["<="] = true, [">"] = true, [">="] = true, ["=="] = true, ["~="] = true }
 local statistics <const> = { "mean", "sd", "median", "min", "max", "sum" }
-local numbers <const> = { mean = 1, sd = 1, median = 1, min = 1, max = 1, sum = 1, count = 1, rank = 1, gap = 1, ratio = 1 }
-local conditions <const> = { compare = 1, band = 1, all = 1, any = 1, none = 1, every = 1, some = 1, rule = 1, unevaluable = 1 }
+local numbers <const> = {
+  mean = 1, sd = 1, median = 1, min = 1, max = 1, sum = 1, count = 1, rank = 1, gap = 1, ratio = 1,
+}
+local conditions <const> = {
+  compare = 1, band = 1, all = 1, any = 1, none = 1, every = 1, some = 1, rule = 1, unevaluable = 1,
+}
 --- Words that a grid axis can not have as its name when rules are to speak of it.
-build.reserved = { runs = true, diverged = true, status = true, below = true, above = true, at_least = true, at_most = true,
-                   order = true, ties = true, among = true, name = true, note = true }
+build.reserved = {
+  runs = true, diverged = true, status = true, below = true, above = true, at_least = true, at_most = true,
+  order = true, ties = true, among = true, name = true, note = true,
+}
 
 local function finite(v)
   return type(v) == "number" and v == v and v ~= math.huge and v ~= -math.huge
@@ -54,7 +60,9 @@ end
 function build.number(v)
   if type(v) == "table" and numbers[v.op or ""] then return v end
   if finite(v) then return whole(v) end
-  if type(v) == "string" then return nil, string.format("'%s' is a name; say how its runs become one number, as in ph.mean { \"%s\" }", v, v) end
+  if type(v) == "string" then
+    return nil, string.format("'%s' is a name; say how its runs become one number, as in ph.mean { \"%s\" }", v, v)
+  end
   return nil, "expected a number or an aggregate such as ph.mean, got " .. what(v)
 end
 
@@ -74,7 +82,10 @@ function build.condition(v)
   if type(v) == "function" then return nil, "a Lua function is no rule: rules are data that can be locked" end
   if type(v) ~= "table" then return nil, "expected a condition, got " .. what(v) end
   if v.op and conditions[v.op] then return v end
-  if v.op then return nil, "expected a condition, got the number " .. what(v) .. "; compare it: { " .. what(v) .. " {...}, \"<=\", 2 }" end
+  if v.op then
+    return nil,
+      "expected a condition, got the number " .. what(v) .. "; compare it: { " .. what(v) .. " {...}, \"<=\", 2 }"
+  end
   if #v == 0 then return nil, "expected a condition { a, \"<=\", b }, got an empty table" end
   return compare(v)
 end
@@ -143,9 +154,13 @@ end
 
 local function run_options(opts)
   if opts.runs ~= nil and opts.runs ~= "all" and opts.runs ~= "chosen" then
-    return nil, string.format("runs is \"chosen\" (by validation, the default) or \"all\" candidates, got %s", what(opts.runs)), "runs"
+    return nil,
+      string.format("runs is \"chosen\" (by validation, the default) or \"all\" candidates, got %s", what(opts.runs)),
+      "runs"
   end
-  if opts.diverged ~= nil and not finite(opts.diverged) then return nil, "diverged is the number that a diverged run counts as", "diverged" end
+  if opts.diverged ~= nil and not finite(opts.diverged) then
+    return nil, "diverged is the number that a diverged run counts as", "diverged"
+  end
   return { runs = opts.runs == "all" and "all" or nil, diverged = whole(opts.diverged) }
 end
 
@@ -160,7 +175,9 @@ local function over_axis(op, p)
   if not of then return nil, problem, 1 end
   if type(of) == "number" then return nil, "a constant needs no " .. op, 1 end
   if next(p.opts) then return nil, "runs and diverged belong to the inner aggregate", (next(p.opts)) end
-  if not p.where then return nil, "over which axis? as in ph." .. op .. " { ph.mean { \"growth\" }, family = \"*\" }" end
+  if not p.where then
+    return nil, "over which axis? as in ph." .. op .. " { ph.mean { \"growth\" }, family = \"*\" }"
+  end
   return { op = op, of = of, over = p.where }
 end
 
@@ -189,21 +206,33 @@ local function one_bound(opts)
 end
 
 function build.count(t)
-  local p, problem, key = parts(t, { runs = true, diverged = true, status = true, below = true, above = true, at_least = true, at_most = true })
+  local p, problem, key = parts(t,
+    { runs = true, diverged = true, status = true, below = true, above = true, at_least = true, at_most = true })
   if not p then return nil, problem, key end
   local o, e1, k1 = run_options(p.opts)
   if not o then return nil, e1, k1 end
   local b, e2 = one_bound(p.opts)
   if not b then return nil, e2 end
-  if p.opts.status and not statuses[p.opts.status] then return nil, what(p.opts.status) .. " is no status: done, diverged, failed, killed", "status" end
-  if p.first ~= nil and type(p.first) ~= "string" then return nil, "expected the name of a metric, got " .. what(p.first), 1 end
+  if p.opts.status and not statuses[p.opts.status] then
+    return nil, what(p.opts.status) .. " is no status: done, diverged, failed, killed", "status"
+  end
+  if p.first ~= nil and type(p.first) ~= "string" then
+    return nil, "expected the name of a metric, got " .. what(p.first), 1
+  end
   if b.cmp and not p.first then return nil, "a bound needs a metric: ph.count { \"test.accuracy\", below = 0.5 }" end
-  return { op = "count", metric = p.first, where = p.where, runs = o.runs, diverged = o.diverged, status = p.opts.status, cmp = b.cmp, bound = b.bound }
+  return {
+    op = "count", metric = p.first, where = p.where, runs = o.runs, diverged = o.diverged, status = p.opts.status,
+    cmp = b.cmp, bound = b.bound,
+  }
 end
 
 local function rank_options(o)
-  if o.order ~= nil and o.order ~= "low" and o.order ~= "high" then return nil, "order is \"low\" (1 is the lowest) or \"high\"", "order" end
-  if o.ties ~= nil and o.ties ~= "best" and o.ties ~= "worst" then return nil, "ties is \"best\" (equal values share the better rank) or \"worst\"", "ties" end
+  if o.order ~= nil and o.order ~= "low" and o.order ~= "high" then
+    return nil, "order is \"low\" (1 is the lowest) or \"high\"", "order"
+  end
+  if o.ties ~= nil and o.ties ~= "best" and o.ties ~= "worst" then
+    return nil, "ties is \"best\" (equal values share the better rank) or \"worst\"", "ties"
+  end
   return true
 end
 
@@ -215,14 +244,18 @@ function build.rank(t)
   local of, why = build.number(p.first)
   if not of then return nil, why, 1 end
   local axis, own = next(p.where or {})
-  if not axis or next(p.where, axis) or own.is == nil then return nil, "rank needs one axis with one value: ph.rank { ph.mean { \"growth\" }, family = \"ph\" }" end
+  if not axis or next(p.where, axis) or own.is == nil then
+    return nil, "rank needs one axis with one value: ph.rank { ph.mean { \"growth\" }, family = \"ph\" }"
+  end
   local among
   if p.opts.among ~= nil then
     among, why = build.selector(p.opts.among)
     if not among then return nil, "among: " .. why, "among" end
   end
-  return { op = "rank", of = of, at = { [axis] = own.is }, among = among, order = p.opts.order == "high" and "high" or "low",
-           ties = p.opts.ties == "worst" and "worst" or "best" }
+  return {
+    op = "rank", of = of, at = { [axis] = own.is }, among = among, order = p.opts.order == "high" and "high" or "low",
+    ties = p.opts.ties == "worst" and "worst" or "best",
+  }
 end
 
 local function two(op)
@@ -243,7 +276,9 @@ function build.band(value, low, high)
   if not a then return nil, "low end: " .. e2 end
   local b, e3 = build.number(high)
   if not b then return nil, "high end: " .. e3 end
-  if type(a) == "number" and type(b) == "number" and a > b then return nil, string.format("the band is empty: %s > %s", a, b) end
+  if type(a) == "number" and type(b) == "number" and a > b then
+    return nil, string.format("the band is empty: %s > %s", a, b)
+  end
   return { op = "band", value = v, low = a, high = b }
 end
 
@@ -286,7 +321,9 @@ local function unknown_key(t, known)
   local words = {}
   for k in pairs(known) do words[#words + 1] = k end
   for k in pairs(t) do
-    if type(k) == "string" and not known[k] then return string.format("unknown key '%s'%s", k, suggest.hint(k, words)), k end
+    if type(k) == "string" and not known[k] then
+      return string.format("unknown key '%s'%s", k, suggest.hint(k, words)), k
+    end
     if type(k) ~= "string" and k ~= 1 and k ~= 2 then return string.format("unexpected item %s", tostring(k)), k end
   end
 end
@@ -310,10 +347,13 @@ end
 
 --- { "name", when = condition or nil (otherwise), holds = true|false } -> { kind = "category", ... }
 function build.category(t)
-  local problem, key = named(t, { when = true, holds = true, note = true }, "ph.category { \"name\", when = condition }")
+  local problem, key = named(t, { when = true, holds = true, note = true },
+    "ph.category { \"name\", when = condition }")
   if problem then return nil, problem, key end
   if t[2] ~= nil then return nil, "the condition of a category stands under `when`", 2 end
-  if t.holds ~= nil and type(t.holds) ~= "boolean" then return nil, "holds is true (exit code 0) or false (exit code 10)", "holds" end
+  if t.holds ~= nil and type(t.holds) ~= "boolean" then
+    return nil, "holds is true (exit code 0) or false (exit code 10)", "holds"
+  end
   local when, why
   if t.when ~= nil then
     when, why = build.condition(t.when)
@@ -330,21 +370,28 @@ local function band_of(t)
     low, high = t.band[1], t.band[2]
   end
   if low == nil and high == nil then return nil, "what is predicted? band = { low, high }, at_least = or at_most =" end
-  if (low ~= nil and not finite(low)) or (high ~= nil and not finite(high)) then return nil, "the ends of a band are numbers" end
+  if (low ~= nil and not finite(low)) or (high ~= nil and not finite(high)) then
+    return nil, "the ends of a band are numbers"
+  end
   if low and high and low > high then return nil, string.format("the band is empty: %s > %s", low, high) end
   return { low = whole(low), high = whole(high) }
 end
 
 --- { "name", number, band = { low, high } | at_least = | at_most =, note =, paper = } -> { kind = "prediction", ... }
 function build.prediction(t)
-  local problem, key = named(t, { band = true, at_least = true, at_most = true, note = true, paper = true }, "ph.prediction { \"name\", ph.mean {...}, band = { 0.5, 2 } }")
+  local problem, key = named(t, { band = true, at_least = true, at_most = true, note = true, paper = true },
+    "ph.prediction { \"name\", ph.mean {...}, band = { 0.5, 2 } }")
   if problem then return nil, problem, key end
   local value, why = build.number(t[2])
-  if not value or type(value) == "number" then return nil, string.format("'%s': %s", t[1], why or "a constant is no prediction"), 2 end
+  if not value or type(value) == "number" then
+    return nil, string.format("'%s': %s", t[1], why or "a constant is no prediction"), 2
+  end
   local b, e = band_of(t)
   if not b then return nil, string.format("'%s': %s", t[1], e) end
   if t.paper ~= nil and not finite(t.paper) then return nil, "paper is the number that the source prints", "paper" end
-  return { kind = "prediction", name = t[1], value = value, low = b.low, high = b.high, note = t.note, paper = whole(t.paper) }
+  return {
+    kind = "prediction", name = t[1], value = value, low = b.low, high = b.high, note = t.note, paper = whole(t.paper),
+  }
 end
 
 --- { dir = | spec =, verdict = name of a category or "holds" } -> { kind = "gate", ... }
@@ -353,7 +400,9 @@ function build.gate(t)
   local problem, key = unknown_key(t, { dir = true, verdict = true, note = true })
   if problem then return nil, problem, key end
   if type(t.dir) ~= "string" then return nil, "dir is the results directory whose verdict opens the gate", "dir" end
-  if t.verdict ~= nil and type(t.verdict) ~= "string" then return nil, "verdict is the name of a category, or \"holds\"", "verdict" end
+  if t.verdict ~= nil and type(t.verdict) ~= "string" then
+    return nil, "verdict is the name of a category, or \"holds\"", "verdict"
+  end
   return { kind = "gate", dir = t.dir, verdict = t.verdict or "holds", note = t.note }
 end
 

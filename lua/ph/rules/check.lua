@@ -1,5 +1,5 @@
---- Holds rules against the experiment they belong to: metrics that are measured, axes and values that the grid has, names of
--- rules that exist, no choice by test data. What is wrong is told before anything is locked or run.
+--- Holds rules against the experiment they belong to: metrics that are measured, axes and values that the grid has,
+-- names of rules that exist, no choice by test data. What is wrong is told before anything is locked or run.
 --
 -- vocabulary = { metrics = { name = true }, axes = { name = { values } }, candidates = { name = { values } },
 -- any_value = true when values that the grid has not are let pass }
@@ -50,7 +50,8 @@ function Check:value(axis, v)
     if known == v then return end
     shown[i] = text.word(known)
   end
-  self:say("%s has no value %s%s; the grid has %s", axis, text.word(v), type(v) == "string" and suggest.hint(v, shown) or "", table.concat(shown, ", "))
+  self:say("%s has no value %s%s; the grid has %s", axis, text.word(v),
+    type(v) == "string" and suggest.hint(v, shown) or "", table.concat(shown, ", "))
 end
 
 function Check:selector(axis, s)
@@ -60,7 +61,9 @@ function Check:selector(axis, s)
   for _, v in ipairs(self:values_of(axis)) do
     if select.takes(s, v) then return end
   end
-  if s.is == nil and not s.any and not self.vocabulary.any_value then self:say("no value of the grid is in %s", text.selector(axis, s)) end
+  if s.is == nil and not s.any and not self.vocabulary.any_value then
+    self:say("no value of the grid is in %s", text.selector(axis, s))
+  end
 end
 
 function Check:filter(where)
@@ -71,7 +74,8 @@ function Check:over(over)
   self:filter(over)
   for axis in pairs(over) do
     if self.vocabulary.candidates[axis] then
-      self:say("'%s' is chosen on validation and has no place here; name it inside an aggregate with runs = \"all\"", axis)
+      self:say("'%s' is chosen on validation and has no place here; name it inside an aggregate with runs = \"all\"",
+        axis)
     end
   end
 end
@@ -88,7 +92,9 @@ local function of_candidates(self, node)
   for axis in pairs(node.where or {}) do all = all or self.vocabulary.candidates[axis] ~= nil end
   local name = node.metric
   if all and name and not (name:find "^train%." or name:find "^val%." or aggregate.fields[name]) then
-    self:say("'%s' over all candidates: only the candidate chosen on validation has it; a choice by test data is refused", name)
+    self:say(
+      "'%s' over all candidates: only the candidate chosen on validation has it; a choice by test data is refused",
+      name)
   end
 end
 
@@ -142,7 +148,10 @@ walk.every, walk.some = over, over
 function walk.rule(self, node)
   if self.known[node.name] then return end
   local hint = suggest.hint(node.name, sorted_keys(self.known))
-  if hint == "" then hint = next(self.known) and " (rules before this one: " .. table.concat(sorted_keys(self.known), ", ") .. ")" or " (no rule stands before this one)" end
+  if hint == "" then
+    hint = next(self.known) and " (rules before this one: " .. table.concat(sorted_keys(self.known), ", ") .. ")"
+      or " (no rule stands before this one)"
+  end
   self:say("there is no rule '%s' before this one%s", node.name, hint)
 end
 
@@ -174,7 +183,9 @@ end
 local function check_axes(self)
   for _, axis in ipairs(sorted_keys(self.vocabulary.axes)) do
     self.place = "grid"
-    if build.reserved[axis] then self:say("the axis '%s' has the name of an option of rules; call it something else", axis) end
+    if build.reserved[axis] then
+      self:say("the axis '%s' has the name of an option of rules; call it something else", axis)
+    end
   end
 end
 

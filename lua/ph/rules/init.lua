@@ -1,7 +1,8 @@
 --- Words of the language for rules, predictions and gates. Each makes plain data; no Lua function is ever a rule.
 --
--- rules/build.lua turns what a spec wrote into data, rules/check.lua holds the data against an experiment's grid and metrics,
--- rules/judge.lua and aggregate.lua apply it to a ledger, rules/text.lua prints it. docs/registration.md explains them.
+-- rules/build.lua turns what a spec wrote into data, rules/check.lua holds the data against an
+-- experiment's grid and metrics, rules/judge.lua and aggregate.lua apply it to a ledger, rules/text.lua
+-- prints it. docs/registration.md explains them.
 
 local aggregate = require "ph.rules.aggregate"
 local build = require "ph.rules.build"
@@ -26,7 +27,8 @@ end
 local axis_doc <const> = "a value, a list, ph.at_least(n), ph.at_most(n), ph.except(...) or \"*\" (each value)"
 local runs_key <const> = key("runs", "choice", "which runs of a cell: the one chosen on validation, or all candidates",
   { allowed = { "chosen", "all" }, default = "chosen" })
-local diverged_key <const> = key("diverged", "number", "what a diverged run counts as; without it a diverged run leaves no value")
+local diverged_key <const> = key("diverged", "number",
+  "what a diverged run counts as; without it a diverged run leaves no value")
 
 -- True when one of the arguments, at any depth of lists, stands for something already reported.
 local function holds_broken(v)
@@ -63,43 +65,59 @@ local statistics <const> = {
   { "min", "Smallest value." }, { "max", "Largest value." }, { "sum", "Sum." },
 }
 for _, s in ipairs(statistics) do
-  word(s[1], "ph.number", s[2], { first, along, runs_key, diverged_key }, string.format('ph.%s { "test.accuracy", family = "ph", depth = 240 }', s[1]))
+  word(s[1], "ph.number", s[2], { first, along, runs_key, diverged_key },
+    string.format('ph.%s { "test.accuracy", family = "ph", depth = 240 }', s[1]))
 end
 
 word("count", "ph.number", "Number of runs with a status, or with a metric beyond a bound.", {
   key("first", "any", "name of a metric, or nothing"), along, runs_key, diverged_key,
   key("status", "choice", "count runs with this status", { allowed = { "done", "diverged", "failed", "killed" } }),
-  key("below", "number", "count runs whose metric is < this"), key("above", "number", "count runs whose metric is > this"),
-  key("at_least", "number", "count runs whose metric is >= this"), key("at_most", "number", "count runs whose metric is <= this"),
+  key("below", "number", "count runs whose metric is < this"),
+  key("above", "number", "count runs whose metric is > this"),
+  key("at_least", "number", "count runs whose metric is >= this"),
+  key("at_most", "number", "count runs whose metric is <= this"),
 }, 'ph.count { "test.accuracy", below = 0.5, family = "resnet_tln", runs = "all" }')
 
 word("rank", "ph.number", "Rank of one value of an axis among the others; equal values share the better rank.", {
   key("first", "any", "the number to rank by"), key("axis", "any", "axis = the one value that is ranked"),
   key("order", "choice", "rank 1 is the lowest or the highest value", { allowed = { "low", "high" }, default = "low" }),
-  key("ties", "choice", "equal values share the better rank, or the worse", { allowed = { "best", "worst" }, default = "best" }),
+  key("ties", "choice", "equal values share the better rank, or the worse",
+    { allowed = { "best", "worst" }, default = "best" }),
   key("among", "any", "only these values compete: " .. axis_doc),
 }, 'ph.rank { ph.mean { "growth" }, family = "ph" }')
 
 local a <const>, b <const> = key("a", "number", "a number expression"), key("b", "number", "a number expression")
-word("gap", "ph.number", "The difference a - b.", { a, b }, 'ph.gap(ph.mean { "test.accuracy", family = "ph" }, ph.mean { "test.accuracy", family = "resnet" })')
-word("ratio", "ph.number", "The quotient a / b; with b = 0 the rule is not evaluable.", { a, b }, 'ph.ratio(1, ph.min { "grad.min" })')
+word("gap", "ph.number", "The difference a - b.", { a, b },
+  'ph.gap(ph.mean { "test.accuracy", family = "ph" }, ph.mean { "test.accuracy", family = "resnet" })')
+word("ratio", "ph.number", "The quotient a / b; with b = 0 the rule is not evaluable.", { a, b },
+  'ph.ratio(1, ph.min { "grad.min" })')
 
-word("band", "ph.condition", "True when low <= a <= high.", { a, key("low", "number", "lower end, included"), key("high", "number", "upper end, included") },
-  'ph.band(ph.mean { "growth" }, 0.5, 2)')
+word("band", "ph.condition", "True when low <= a <= high.", {
+  a, key("low", "number", "lower end, included"), key("high", "number", "upper end, included"),
+}, 'ph.band(ph.mean { "growth" }, 0.5, 2)')
 local conditions <const> = key("list", "list", "conditions, or names of earlier rules")
-word("all", "ph.condition", "True when all are true, false when one is false, else not evaluable.", { conditions }, 'ph.all { "parity", "stable" }')
-word("any", "ph.condition", "True when one is true, not evaluable when none is true and one is not evaluable, else false.", { conditions }, 'ph.any { "deficit", "divergence" }')
-word("none", "ph.condition", "True when all are false: `not` of one condition, `not any` of several.", { conditions }, 'ph.none { "deficit" }')
-word("every", "ph.condition", "True when the condition holds at every value of the axes named.", { key("first", "any", "a condition"), along },
-  'ph.every { { ph.rank { ph.mean { "growth" }, family = "ph" }, "==", 1 }, depth = ph.at_least(48) }')
-word("some", "ph.condition", "True when the condition holds at some value of the axes named.", { key("first", "any", "a condition"), along },
-  'ph.some { { ph.mean { "test.accuracy" }, "<", 0.5 }, family = "*" }')
-word("unevaluable", "ph.condition", "True when the condition is not evaluable, else false: the only way to ask for that.",
+word("all", "ph.condition", "True when all are true, false when one is false, else not evaluable.", { conditions },
+  'ph.all { "parity", "stable" }')
+word("any", "ph.condition",
+  "True when one is true, not evaluable when none is true and one is not evaluable, else false.", { conditions },
+  'ph.any { "deficit", "divergence" }')
+word("none", "ph.condition", "True when all are false: `not` of one condition, `not any` of several.", { conditions },
+  'ph.none { "deficit" }')
+word("every", "ph.condition", "True when the condition holds at every value of the axes named.", {
+  key("first", "any", "a condition"), along,
+}, 'ph.every { { ph.rank { ph.mean { "growth" }, family = "ph" }, "==", 1 }, depth = ph.at_least(48) }')
+word("some", "ph.condition", "True when the condition holds at some value of the axes named.",
+  { key("first", "any", "a condition"), along }, 'ph.some { { ph.mean { "test.accuracy" }, "<", 0.5 }, family = "*" }')
+word("unevaluable", "ph.condition",
+  "True when the condition is not evaluable, else false: the only way to ask for that.",
   { key("condition", "any", "a condition or the name of an earlier rule") }, 'ph.unevaluable "growth"')
 
-word("at_least", "ph.values", "Values of an axis from n upwards.", { key("n", "number", "smallest value") }, "depth = ph.at_least(48)")
-word("at_most", "ph.values", "Values of an axis up to n.", { key("n", "number", "largest value") }, "depth = ph.at_most(48)")
-word("except", "ph.values", "All values of an axis but these.", { key("values", "any", "the values left out") }, 'family = ph.except("ph")')
+word("at_least", "ph.values", "Values of an axis from n upwards.", { key("n", "number", "smallest value") },
+  "depth = ph.at_least(48)")
+word("at_most", "ph.values", "Values of an axis up to n.", { key("n", "number", "largest value") },
+  "depth = ph.at_most(48)")
+word("except", "ph.values", "All values of an axis but these.", { key("values", "any", "the values left out") },
+  'family = ph.except("ph")')
 
 local note <const> = key("note", "string", "a sentence for the report")
 word("rule", "ph.rule", "A named condition, shown in the report with its numbers.", {
@@ -111,7 +129,8 @@ word("category", "ph.rule", "A line of the decision table: the first category wh
   key("holds", "boolean", "exit code 0 (true) or 10 (false)", { default = false }), note,
 }, 'ph.category { "evidence for", when = ph.all { "parity", "stable" }, holds = true }')
 word("prediction", "ph.prediction", "A number guessed before the runs; scored hit or missed, no part of the verdict.", {
-  key("name", "string", "name"), key("number", "any", "what is guessed"), key("band", "list", "{ low, high }, both included"),
+  key("name", "string", "name"), key("number", "any", "what is guessed"),
+  key("band", "list", "{ low, high }, both included"),
   key("at_least", "number", "lower end alone"), key("at_most", "number", "upper end alone"), note,
   key("paper", "number", "what the source prints, shown beside ours"),
 }, 'ph.prediction { "accuracy at 240", ph.mean { "test.accuracy", depth = 240 }, at_least = 0.95 }')
@@ -148,14 +167,17 @@ local function of_kind(list, kind)
   return out
 end
 
---- { rules, categories, predictions, gates } of an experiment, each a list of plain data. reject(key, message) is told what
--- does not belong there.
+--- { rules, categories, predictions, gates } of an experiment, each a list of plain data. reject(key, message) is told
+-- what does not belong there.
 function rules.plan(experiment, reject)
   reject = reject or function() end
   local judged = items(experiment, "rules", { rule = true, category = true, text = "ph.rule or ph.category" }, reject)
   local guessed = items(experiment, "predictions", { prediction = true, text = "ph.prediction" }, reject)
   local gates = items(experiment, "gates", { gate = true, text = "ph.gate" }, reject)
-  return { rules = of_kind(judged, "rule"), categories = of_kind(judged, "category"), predictions = json.list(guessed), gates = json.list(gates) }
+  return {
+    rules = of_kind(judged, "rule"), categories = of_kind(judged, "category"), predictions = json.list(guessed),
+    gates = json.list(gates),
+  }
 end
 
 -- What the records of an experiment will hold, so that rules can name nothing else.
@@ -183,21 +205,26 @@ local function axes_of(experiment)
   return out
 end
 
---- Seed of a run whose seeds come from the lock: 52 bits of SHA-256(lock, seed of the cell). Cells with the same seed share it.
+--- Seed of a run whose seeds come from the lock: 52 bits of SHA-256(lock, seed of the
+-- cell). Cells with the same seed share it.
 function rules.seed(lock, seed)
   return tonumber(native.sha256(lock .. "\nseed " .. json.encode(seed)):sub(1, 13), 16)
 end
 
---- Holds an experiment's rules against its grid and measures; reports what is wrong. A grid that the command line restricted
--- is not held against them: the missing part is then not evaluable.
+--- Holds an experiment's rules against its grid and measures; reports what is wrong. A grid that the command line
+-- restricted is not held against them: the missing part is then not evaluable.
 function rules.check(experiment, restricted)
   local function reject(name, message)
     schema.report(where.prefix("experiment", { name }) .. "experiment: '" .. name .. "' " .. message)
   end
   local plan = rules.plan(experiment, reject)
   local candidates = experiment.select and experiment:selection().candidates or {}
-  local vocabulary = { metrics = metrics_of(experiment), axes = axes_of(experiment), candidates = candidates, any_value = restricted }
-  for _, problem in ipairs(check.plan(plan, vocabulary)) do schema.report(where.prefix("experiment", { "rules" }) .. "experiment: " .. problem) end
+  local vocabulary = {
+    metrics = metrics_of(experiment), axes = axes_of(experiment), candidates = candidates, any_value = restricted,
+  }
+  for _, problem in ipairs(check.plan(plan, vocabulary)) do
+    schema.report(where.prefix("experiment", { "rules" }) .. "experiment: " .. problem)
+  end
 end
 
 return rules

@@ -4,8 +4,8 @@
 --   none: any with true and false swapped      every / some: all / any over the values of an axis; not
 --   evaluable over no values, or when one of them is not evaluable
 --
--- So "any" with one true and one not evaluable is true, "all" with one false and one not evaluable is false: what is missing
--- could not change the outcome. A missing cell never counts as a pass, nor as a failure.
+-- So "any" with one true and one not evaluable is true, "all" with one false and one not evaluable is false: what is
+-- missing could not change the outcome. A missing cell never counts as a pass, nor as a failure.
 --
 -- The outcome of a condition is a tree for the report: { truth = true|false|nil, text =, reasons = { ... },
 -- numbers = { { text =, value = | reasons = } ... }, children = { ... } }.
@@ -93,8 +93,8 @@ local function bound_text(binding, axes)
   return table.concat(out, ", ")
 end
 
--- A claim over all values of an axis is not decided while one of them is missing, whatever the others say: a grid that was cut
--- must not be judged by what was left of it.
+-- A claim over all values of an axis is not decided while one of them is missing, whatever the others say: a grid that
+-- was cut must not be judged by what was left of it.
 local function over(decisive)
   return function(ctx, node, binding)
     local children = {}
@@ -150,7 +150,10 @@ end
 local function without_categories(rules)
   local whole = join(rules, false)
   local names = { [true] = "the rules hold", [false] = "the rules say no" }
-  return { truth = whole.truth, category = whole.truth ~= nil and names[whole.truth] or "not evaluable", reasons = whole.reasons }
+  return {
+    truth = whole.truth, category = whole.truth ~= nil and names[whole.truth] or "not evaluable",
+    reasons = whole.reasons,
+  }
 end
 
 local function decide(rules, categories, decided, open)
@@ -162,7 +165,10 @@ end
 
 local function score(ctx, p)
   local r = number(ctx, p.value, nil)
-  local out = { name = p.name, text = r.text, band = text.band(p), value = r.value, reasons = r.reasons or {}, note = p.note, paper = p.paper }
+  local out = {
+    name = p.name, text = r.text, band = text.band(p), value = r.value, reasons = r.reasons or {}, note = p.note,
+    paper = p.paper,
+  }
   if r.value then out.hit = (not p.low or r.value >= p.low) and (not p.high or r.value <= p.high) end
   return out
 end

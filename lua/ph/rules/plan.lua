@@ -1,8 +1,8 @@
 --- A registered plan as a flat list of fields, and what two plans differ in.
 --
--- A plan is plain data. A field is the path to a leaf: "train.epochs", "rules.parity.when.right", "grid.depth". Elements of
--- lists that have a name are found under it, and their order is a field of its own ("categories (order)"), since the order of
--- categories decides; lists of plain values are leaves, printed whole.
+-- A plan is plain data. A field is the path to a leaf: "train.epochs", "rules.parity.when.right", "grid.depth".
+-- Elements of lists that have a name are found under it, and their order is a field of its own ("categories (order)"),
+-- since the order of categories decides; lists of plain values are leaves, printed whole.
 
 local json = require "ph.util.json"
 
@@ -64,8 +64,8 @@ function plan.fields(p)
   return out
 end
 
---- Where `now` departs from `locked`: list of { field, locked = text or nil, now = text or nil }, fields in the order of the
--- locked plan, new ones last.
+--- Where `now` departs from `locked`: list of { field, locked = text or nil, now = text or nil }, fields in the order
+-- of the locked plan, new ones last.
 function plan.differences(locked, now)
   local a, b, out = plan.fields(locked), plan.fields(now), {}
   for _, f in ipairs(a) do

@@ -2,8 +2,8 @@
 --
 --   { is = v }  { any = { v, ... } }  { except = { v, ... } }  { at_least = n }  { at_most = n }  { each = true }
 --
--- A binding is a table axis -> value, made by `every`, `some` and aggregates over an axis; it holds for everything inside
--- that does not name the axis itself.
+-- A binding is a table axis -> value, made by `every`, `some` and aggregates over an axis; it holds for everything
+-- inside that does not name the axis itself.
 
 local sorted_keys = require "ph.util.sorted_keys"
 

@@ -53,7 +53,8 @@ end
 local function statistic(node)
   if node.of then return string.format("%s over %s of (%s)", node.op, text.filter(node.over), text.number(node.of)) end
   return node.op .. " " .. node.metric .. bracket {
-    text.filter(node.where), node.runs == "all" and "all candidates", node.diverged and "diverged counts as " .. word(node.diverged),
+    text.filter(node.where), node.runs == "all" and "all candidates",
+    node.diverged and "diverged counts as " .. word(node.diverged),
   }
 end
 
@@ -61,7 +62,9 @@ for _, op in ipairs { "mean", "sd", "median", "min", "max", "sum" } do number[op
 
 function number.count(node)
   local what = node.status or "runs"
-  if node.metric then what = what .. " with " .. node.metric .. (node.cmp and " " .. node.cmp .. " " .. word(node.bound) or "") end
+  if node.metric then
+    what = what .. " with " .. node.metric .. (node.cmp and " " .. node.cmp .. " " .. word(node.bound) or "")
+  end
   return "count " .. what .. bracket { text.filter(node.where), node.runs == "all" and "all candidates" }
 end
 
@@ -72,7 +75,8 @@ function number.ratio(node) return string.format("(%s) / (%s)", text.number(node
 function number.rank(node)
   local axis, own = next(node.at)
   return string.format("rank of %s=%s in %s%s", axis, word(own), text.number(node.of), bracket {
-    node.order == "high" and "1 is highest" or "1 is lowest", node.among and "among " .. text.selector(axis, node.among),
+    node.order == "high" and "1 is highest" or "1 is lowest",
+    node.among and "among " .. text.selector(axis, node.among),
     node.ties == "worst" and "ties count against",
   })
 end
@@ -113,7 +117,9 @@ function text.figure(v)
   if v == nil then return "-" end
   if v == math.floor(v) and math.abs(v) < 1e6 then return string.format("%d", math.tointeger(v)) end
   local a = math.abs(v)
-  if a ~= 0 and (a < 1e-3 or a >= 1e6) and a < math.huge then return (string.format("%.3g", v):gsub("e([+-])0*", { ["+"] = "e", ["-"] = "e-" })) end
+  if a ~= 0 and (a < 1e-3 or a >= 1e6) and a < math.huge then
+    return (string.format("%.3g", v):gsub("e([+-])0*", { ["+"] = "e", ["-"] = "e-" }))
+  end
   return string.format(a >= 1000 and a < math.huge and "%.0f" or "%.4g", v)
 end
 

@@ -56,7 +56,10 @@ end
 local function rule_rows(rows, outcome)
   local leaves = out.leaves(outcome)
   local single = #leaves == 1 and not leaves[1].at
-  rows[#rows + 1] = { outcome.name, out.truth(outcome.truth), single and leaves[1].numbers or "", outcome.truth == nil and out.reasons(outcome.reasons) or "" }
+  rows[#rows + 1] = {
+    outcome.name, out.truth(outcome.truth), single and leaves[1].numbers or "",
+    outcome.truth == nil and out.reasons(outcome.reasons) or "",
+  }
   for _, leaf in ipairs(single and {} or leaves) do
     local why = leaf.outcome.truth == nil and out.reasons(leaf.outcome.reasons) or ""
     rows[#rows + 1] = { "  " .. (leaf.at or leaf.outcome.text), out.truth(leaf.outcome.truth), leaf.numbers, why }
@@ -94,7 +97,10 @@ local function predictions_part(lines, judged)
     if papers then rows[i][5] = text.figure(p.paper) end
     rows[i][#rows[i] + 1] = out.reasons(p.reasons)
   end
-  push(lines, tables.render(papers and { "prediction", "score", "ours", "guessed", "paper", "" } or { "prediction", "score", "ours", "guessed", "" }, rows))
+  push(lines,
+    tables.render(
+      papers and { "prediction", "score", "ours", "guessed", "paper", "" }
+        or { "prediction", "score", "ours", "guessed", "" }, rows))
   lines[#lines + 1] = ""
 end
 

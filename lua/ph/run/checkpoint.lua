@@ -1,5 +1,5 @@
---- The state of a run on disk: everything that training needs to go on with the same bits, in one HDF5 file that appears
--- whole or not at all.
+--- The state of a run on disk: everything that training needs to go on with the same bits, in one HDF5 file that
+-- appears whole or not at all.
 --
 --   /state (JSON: epoch, step, sums, early stopping, ...)  /history (epochs, columns)
 --   /final/NAME  /moment1/NAME  /moment2/NAME  (the parameters now)   /best/NAME  (at the best epoch)
@@ -69,7 +69,8 @@ function checkpoint.read_group(file, group)
   return out
 end
 
---- Reads a file: { state, rows, final, best, moment1, moment2 }; nil when there is none; nil and a message when unreadable.
+--- Reads a file: { state, rows, final, best, moment1, moment2 }; nil when there is
+-- none; nil and a message when unreadable.
 function checkpoint.read(path)
   if not native.stat(path) then return nil end
   local file, problem = native.h5_read(path)
@@ -83,7 +84,9 @@ function checkpoint.read(path)
   local out = { state = state, rows = {} }
   local history = file:tensor "/history"
   if history:shape()[1] > 0 then out.rows = history:totable() end
-  for _, group in ipairs { "best", "final", "moment1", "moment2" } do out[group] = checkpoint.read_group(file, group) end
+  for _, group in ipairs { "best", "final", "moment1", "moment2" } do
+    out[group] = checkpoint.read_group(file, group)
+  end
   file:close()
   return out
 end

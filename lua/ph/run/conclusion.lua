@@ -50,7 +50,9 @@ local function print_picture(store, experiment, records, changed)
     end
   end
   native.write(1, (curves.text(list, math.min(native.isatty(1) and native.columns(1) or 80, 100) - 1) or "") .. "\n")
-  native.write(1, "picture: " .. path .. (#list < #records and string.format(" (the first %d of %d curves)", #list, #records) or "") .. "\n")
+  native.write(1,
+    "picture: " .. path .. (#list < #records and string.format(" (the first %d of %d curves)", #list, #records) or "")
+      .. "\n")
 end
 
 local function print_confusion(item)
@@ -61,7 +63,9 @@ local function print_confusion(item)
     rows[r] = { tostring(r - 1) }
     for c = 1, n do rows[r][c + 1] = item.table[r][c] == 0 and "." or tostring(item.table[r][c]) end
   end
-  native.write(1, "confusion on the test set, label by answer: " .. item.label .. "\n" .. table.concat(tables.render(headers, rows), "\n") .. "\n\n")
+  native.write(1,
+    "confusion on the test set, label by answer: " .. item.label .. "\n"
+      .. table.concat(tables.render(headers, rows), "\n") .. "\n\n")
 end
 
 --- The end of a run.
@@ -70,14 +74,22 @@ function conclusion.print(store, experiment, cells, session)
   local lines, many = summary.lines(records)
   native.write(1, "\n")
   if session.closed == 0 and session.failures == 0 then
-    native.write(1, string.format("all %d runs of %s are already done: same model, task, data, protocol and measures\n\n", session.skipped, experiment.name))
+    native.write(1,
+      string.format("all %d runs of %s are already done: same model, task, data, protocol and measures\n\n",
+        session.skipped, experiment.name))
   end
-  if lines then native.write(1, experiment.name .. (many and " (mean ± sample standard deviation over the seeds)" or "") .. "\n" .. table.concat(lines, "\n") .. "\n\n") end
+  if lines then
+    native.write(1,
+      experiment.name .. (many and " (mean ± sample standard deviation over the seeds)" or "") .. "\n"
+        .. table.concat(lines, "\n") .. "\n\n")
+  end
   if #session.confusions <= most_tables then
     for _, item in ipairs(session.confusions) do print_confusion(item) end
   end
   print_picture(store, experiment, records, session.closed > 0)
-  if session.failures > 0 then native.write(1, string.format("%d failed; see above, and: phrun status %s\n", session.failures, store.dir)) end
+  if session.failures > 0 then
+    native.write(1, string.format("%d failed; see above, and: phrun status %s\n", session.failures, store.dir))
+  end
   if open > 0 and session.failures == 0 then native.write(1, string.format("%d cells have no result\n", open)) end
   native.write(1, "results: " .. store.dir .. "\n")
 end

@@ -1,8 +1,9 @@
---- Early stopping as a pure object: it is told one validation value an epoch and knows which epoch is best and when to stop.
+--- Early stopping as a pure object: it is told one validation value an epoch and knows
+-- which epoch is best and when to stop.
 --
--- Policy: a value is better when it is strictly better than the best so far (first of equals wins). A value that is not a
--- number is never best; it counts as an epoch without improvement. After `patience` epochs in a row without improvement
--- training stops. Before the first real value there is no best epoch, and epochs without one count as well.
+-- Policy: a value is better when it is strictly better than the best so far (first of equals wins). A value that is not
+-- a number is never best; it counts as an epoch without improvement. After `patience` epochs in a row without
+-- improvement training stops. Before the first real value there is no best epoch, and epochs without one count as well.
 -- patience nil or 0: never stops early.
 
 local EarlyStop = {}
@@ -11,13 +12,16 @@ EarlyStop.__index = EarlyStop
 --- mode "max" or "min"; patience in epochs or nil.
 function EarlyStop.new(mode, patience)
   assert(mode == "max" or mode == "min", "mode is max or min")
-  return setmetatable({ mode = mode, patience = patience or 0, epoch = 0, best = nil, best_epoch = nil, waited = 0 }, EarlyStop)
+  return setmetatable({
+    mode = mode, patience = patience or 0, epoch = 0, best = nil, best_epoch = nil, waited = 0,
+  }, EarlyStop)
 end
 
 --- Takes the value of the next epoch. Returns true when it is the best so far.
 function EarlyStop:update(value)
   self.epoch = self.epoch + 1
-  local better = value == value and (self.best == nil or (self.mode == "max" and value > self.best) or (self.mode == "min" and value < self.best))
+  local better = value == value
+    and (self.best == nil or (self.mode == "max" and value > self.best) or (self.mode == "min" and value < self.best))
   if better then
     self.best, self.best_epoch, self.waited = value, self.epoch, 0
   else
@@ -32,7 +36,10 @@ end
 
 --- Everything that a checkpoint must keep, as a plain table; `restore` is its inverse.
 function EarlyStop:save()
-  return { mode = self.mode, patience = self.patience, epoch = self.epoch, best = self.best, best_epoch = self.best_epoch, waited = self.waited }
+  return {
+    mode = self.mode, patience = self.patience, epoch = self.epoch, best = self.best, best_epoch = self.best_epoch,
+    waited = self.waited,
+  }
 end
 
 function EarlyStop.restore(saved)

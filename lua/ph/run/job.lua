@@ -19,7 +19,10 @@ local text_version <const> = 1
 
 local function label_of(cell_label, candidate, keys)
   local parts = { cell_label }
-  for _, k in ipairs(keys) do parts[#parts + 1] = k .. "=" .. (type(candidate[k]) == "number" and canon.number(candidate[k]) or tostring(candidate[k])) end
+  for _, k in ipairs(keys) do
+    parts[#parts + 1] = k .. "="
+      .. (type(candidate[k]) == "number" and canon.number(candidate[k]) or tostring(candidate[k]))
+  end
   return table.concat(parts, " ")
 end
 
@@ -51,7 +54,8 @@ end
 --- What a run depends on, short: ph.run.changes says from it what changed when a cell has to run again.
 local function parts_of(one)
   return {
-    ir = native.sha256(one.ir):sub(1, 12), task = one.task_text, data = (one.digest or "absent"):sub(1, 12), train = one.train_text,
+    ir = native.sha256(one.ir):sub(1, 12), task = one.task_text, data = (one.digest or "absent"):sub(1, 12),
+    train = one.train_text,
     measure = one.measure_text, experiment = one.experiment_text, lock = one.lock and one.lock:sub(1, 12),
   }
 end
@@ -86,7 +90,8 @@ function Maker:shared(cell)
   local digest, problem = task:digest()
   local seed = experiment:seed(cell)
   return {
-    cell = cell:plain(), cell_label = cell:text(), seed = seed, ir = experiment:ir(cell), task_text = task:canonical(), classifies = task.classes ~= nil,
+    cell = cell:plain(), cell_label = cell:text(), seed = seed, ir = experiment:ir(cell), task_text = task:canonical(),
+    classifies = task.classes ~= nil,
     measures = self.measures, measure_text = self.measure_text, experiment_text = self.experiment_text,
     source = experiment.source, spec = experiment.name, spec_hash = self.spec_hash, lock = self.lock,
     digest = digest, problem = problem, load = loader(self.cache, task, seed),

@@ -1,9 +1,10 @@
---- The ledger of a results directory: ledger.jsonl, one event a line, never rewritten, each line chained to the one before.
+--- The ledger of a results directory: ledger.jsonl, one event a line, never
+-- rewritten, each line chained to the one before.
 --
--- A line is the canonical JSON of the event with a last field "hash": the SHA-256 of the line without that field. "prev" is
--- the hash of the line before ("" in the first), "n" counts lines from 1. A line that a crash cut short is recognised (no
--- line end, or no valid hash on the very last line), left out by readers, and cut off by the next writer, who notes it
--- with an event "cut".
+-- A line is the canonical JSON of the event with a last field "hash": the SHA-256 of the line without that field.
+-- "prev" is the hash of the line before ("" in the first), "n" counts lines from 1. A line that a crash cut short is
+-- recognised (no line end, or no valid hash on the very last line), left out by readers, and cut off by the next
+-- writer, who notes it with an event "cut".
 
 local native = require "ph.native"
 local json = require "ph.util.json"
@@ -13,7 +14,9 @@ local ledger = {}
 --- Statuses that close a run: a later program does not run it again.
 ledger.closing = { done = true, diverged = true }
 --- Events that carry the whole record of a run.
-ledger.carries_record = { done = true, diverged = true, failed = true, killed = true, recovered = true, measured = true }
+ledger.carries_record = {
+  done = true, diverged = true, failed = true, killed = true, recovered = true, measured = true,
+}
 
 local tail <const> = '^(.*),"hash":"(%x+)"}$'
 
@@ -41,8 +44,8 @@ local function check_line(line, n, prev)
   return event, hash
 end
 
---- Reads the events of a ledger's text. Returns { events, last (hash), bytes (length of the sound part), torn (bytes cut off
--- by a crash), problem (nil when the chain is whole) }.
+--- Reads the events of a ledger's text. Returns { events, last (hash), bytes (length of the sound part), torn (bytes
+-- cut off by a crash), problem (nil when the chain is whole) }.
 function ledger.parse(text)
   local out = { events = {}, last = "", bytes = 0, torn = 0 }
   local at = 1
@@ -89,12 +92,14 @@ local function last_records(events)
   return runs
 end
 
---- Reads a directory's ledger. Returns { events, runs, chain_ok, problem, torn, last, bytes }; `runs` has the last record of
--- each run in the order in which the runs first ended. A directory without ledger gives an empty one.
--- nil and a message when the file can not be read.
+--- Reads a directory's ledger. Returns { events, runs, chain_ok, problem, torn, last, bytes }; `runs` has the last
+-- record of each run in the order in which the runs first ended. A directory without ledger gives an empty one. nil and
+-- a message when the file can not be read.
 function ledger.read(dir)
   local path = ledger.path(dir)
-  if not native.stat(path) then return { events = {}, runs = {}, chain_ok = true, torn = 0, last = "", bytes = 0, missing = true } end
+  if not native.stat(path) then
+    return { events = {}, runs = {}, chain_ok = true, torn = 0, last = "", bytes = 0, missing = true }
+  end
   local text, problem = native.read_file(path)
   if not text then return nil, problem end
   local out = ledger.parse(text)

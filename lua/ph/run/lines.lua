@@ -1,5 +1,5 @@
---- What a run tells while it goes on: one line when a candidate is trained, one when a cell is done, and the machine-readable
--- line of each record.
+--- What a run tells while it goes on: one line when a candidate is trained, one when a cell is done, and the
+-- machine-readable line of each record.
 
 local native = require "ph.native"
 local json = require "ph.util.json"
@@ -7,7 +7,8 @@ local columns = require "ph.util.columns"
 
 local lines = {}
 
---- The line that `phrun recover` reads: every field of the record. Written to standard output unless that is a terminal.
+--- The line that `phrun recover` reads: every field of the record. Written to
+-- standard output unless that is a terminal.
 function lines.print_record(record)
   if native.isatty(1) then return end
   native.write(1, "run-record " .. json.encode(record) .. "\n")
@@ -23,16 +24,19 @@ end
 function lines.trained_line(one, outcome)
   local d = outcome.diverged
   if d then
-    return string.format("diverged  %s  at step %d (epoch %d)%s, last finite loss %s", one.short, d.step, d.epoch, d.layer and ", layer " .. d.layer or "",
-      d.last_loss and string.format("%.6g", d.last_loss) or "none")
+    return string.format("diverged  %s  at step %d (epoch %d)%s, last finite loss %s", one.short, d.step, d.epoch,
+      d.layer and ", layer " .. d.layer or "", d.last_loss and string.format("%.6g", d.last_loss) or "none")
   end
-  return string.format("trained   %s  %s%d epochs in %s, best %s at epoch %s", one.short, outcome.ended_by == "patience" and "stopped early, " or "", outcome.epochs,
-    columns.duration(outcome.seconds), best_value(one, outcome), tostring(outcome.best_epoch or "-"))
+  return string.format("trained   %s  %s%d epochs in %s, best %s at epoch %s", one.short,
+    outcome.ended_by == "patience" and "stopped early, " or "", outcome.epochs, columns.duration(outcome.seconds),
+    best_value(one, outcome), tostring(outcome.best_epoch or "-"))
 end
 
 --- One line for the chosen run of a cell.
 function lines.done_line(record, short)
-  local m, parts = record.metrics, { string.format("%-8s  %s  %d epochs in %s", record.status, short, record.epochs, columns.duration(record.seconds)) }
+  local m, parts = record.metrics,
+    { string.format("%-8s  %s  %d epochs in %s", record.status, short, record.epochs, columns.duration(record.seconds))
+    }
   if m["val.accuracy"] then parts[#parts + 1] = string.format("val %.2f%%", 100 * m["val.accuracy"]) end
   if m["test.accuracy"] then parts[#parts + 1] = string.format("test %.2f%%", 100 * m["test.accuracy"])
   elseif m["test.loss"] then parts[#parts + 1] = string.format("test loss %.5g", m["test.loss"]) end

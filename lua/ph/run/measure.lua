@@ -16,8 +16,8 @@ local measure = {}
 --- Relative excess over the port budget that counts as a violation; rounding of float32 norms stays far below it.
 measure.tolerance = 1e-5
 
---- Of the segments of a parsed model: index of the stream whose figures stand for the net (the longest, the first of equals)
--- and indices of all streams that start from what enters.
+--- Of the segments of a parsed model: index of the stream whose figures stand for the net (the longest, the first of
+-- equals) and indices of all streams that start from what enters.
 function measure.streams(segments)
   local all, main = {}, nil
   for i, s in ipairs(segments) do
@@ -109,10 +109,12 @@ function measure.confusion(logits, labels, classes)
   return native.from(counts, "i32")
 end
 
-local known <const> = { growth = measure.growth, gradient_envelope = measure.gradient_envelope, port_budget = measure.port_budget }
+local known <const> = {
+  growth = measure.growth, gradient_envelope = measure.gradient_envelope, port_budget = measure.port_budget,
+}
 
---- Takes the measures named in `names` for every stream of the plan. segments: as in native.ir_parse. Returns metrics (of the
--- main stream) and profiles, a map "s2/growth" -> tensor. Nets without such a stream have none.
+--- Takes the measures named in `names` for every stream of the plan. segments: as in native.ir_parse. Returns metrics
+-- (of the main stream) and profiles, a map "s2/growth" -> tensor. Nets without such a stream have none.
 function measure.all(plan, data, names, segments)
   local main, streams = measure.streams(segments)
   local metrics, profiles = {}, {}

@@ -1,5 +1,6 @@
 --- What a person sees while work goes on, on standard error: one bar with rate and time left on a terminal, plain lines
--- elsewhere (no carriage return, no escape, at most one a period). Nothing when quiet. NO_COLOR and TERM=dumb are obeyed.
+-- elsewhere (no carriage return, no escape, at most one a period). Nothing when
+-- quiet. NO_COLOR and TERM=dumb are obeyed.
 
 local native = require "ph.native"
 local tables = require "ph.util.columns"
@@ -24,8 +25,10 @@ end
 function Progress.new(options)
   local now = native.now()
   return setmetatable({
-    total = options.total, done = options.done or 0, first = options.done or 0, unit = options.unit or "epoch", quiet = options.quiet,
-    terminal = not options.quiet and is_terminal(), color = Progress.has_color(2), started = now, drawn = 0, spoken = now, counted = 0, note = "",
+    total = options.total, done = options.done or 0, first = options.done or 0, unit = options.unit or "epoch",
+    quiet = options.quiet,
+    terminal = not options.quiet and is_terminal(), color = Progress.has_color(2), started = now, drawn = 0,
+    spoken = now, counted = 0, note = "",
   }, Progress)
 end
 
@@ -45,8 +48,8 @@ end
 function Progress:line(columns, now)
   local fraction = self.total > 0 and math.min(1, self.done / self.total) or 1
   local rate = self.counted / math.max(now - self.started, 1e-9)
-  local text = string.format("%3d%%  %s %s/s  %s left  %s", math.floor(100 * fraction), tables.count(math.floor(rate + 0.5)), self.unit,
-    tables.duration(self:left(now)), self.note)
+  local text = string.format("%3d%%  %s %s/s  %s left  %s", math.floor(100 * fraction),
+    tables.count(math.floor(rate + 0.5)), self.unit, tables.duration(self:left(now)), self.note)
   if self.terminal and columns >= 60 then text = bar(fraction, 20) .. " " .. text end
   return text:sub(1, columns)
 end

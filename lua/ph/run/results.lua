@@ -17,7 +17,10 @@ function results.run_path(dir, run) return dir .. "/runs/" .. run .. ".h5" end
 function results.checkpoint_path(dir, run) return dir .. "/checkpoints/" .. run .. ".h5" end
 
 --- Names of the files that this program writes aside and renames; what others left here is not ours to remove.
-local own <const> = { "^%x+%.h5$", "^ledger%.jsonl$", "^registration%.json$", "^curves%.png$", "^report%.%a+$", "^ledger%-figure%.h5$", "^table%.md$" }
+local own <const> = {
+  "^%x+%.h5$", "^ledger%.jsonl$", "^registration%.json$", "^curves%.png$", "^report%.%a+$", "^ledger%-figure%.h5$",
+  "^table%.md$",
+}
 
 local function remove_leftovers(dir)
   for _, name in ipairs(native.list_dir(dir) or {}) do
@@ -56,7 +59,8 @@ function results.open(dir)
     lock:release()
     return nil, why, kind
   end
-  return setmetatable({ dir = dir, lock = lock, book = book, records = {}, by_key = {} }, Results):index(book.state.runs)
+  return setmetatable({ dir = dir, lock = lock, book = book, records = {}, by_key = {} }, Results)
+    :index(book.state.runs)
 end
 
 --- Reads a directory without locking it; `dry run` and `check` use it. Same queries, no writing.

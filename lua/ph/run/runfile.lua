@@ -59,17 +59,22 @@ end
 
 --- Pictures of the run as data: `phrun plot` draws them from the file alone.
 local function put_figures(items, record, saved, columns, extras)
-  local training, layers = curves.training(record.label, columns, saved.rows), curves.layers(record.label, extras.profiles or {})
+  local training, layers = curves.training(record.label, columns, saved.rows),
+    curves.layers(record.label, extras.profiles or {})
   if training then figures.add(items, training) end
   if layers then figures.add(items, layers) end
 end
 
---- Writes a run's file. job: the run's texts; record: as in the ledger; saved: the finished checkpoint; extras: { profiles =
--- { ["s2/growth"] = tensor }, confusion = tensor or nil }. Returns the file's SHA-256, or nil and a message.
+--- Writes a run's file. job: the run's texts; record: as in the ledger; saved: the finished checkpoint; extras: {
+-- profiles = { ["s2/growth"] = tensor }, confusion = tensor or nil }. Returns the file's SHA-256, or nil and a message.
 function runfile.write(path, job, record, saved, columns, extras)
-  local items = { { path = "/", attr = "format", value = "phrun run" }, { path = "/", attr = "format_version", value = 1 } }
-  attributes(items, "/", { run = record.run, spec = record.spec, status = record.status, seed = job.seed, chosen = record.chosen, lock = record.lock,
-    version = record.version })
+  local items = {
+    { path = "/", attr = "format", value = "phrun run" }, { path = "/", attr = "format_version", value = 1 },
+  }
+  attributes(items, "/", {
+    run = record.run, spec = record.spec, status = record.status, seed = job.seed, chosen = record.chosen,
+    lock = record.lock, version = record.version,
+  })
   put(items, "/record", json.encode(record))
   put_texts(items, job)
   put_rates(items, job, saved.final)
@@ -86,7 +91,8 @@ function runfile.write(path, job, record, saved, columns, extras)
   return native.sha256_file(path)
 end
 
---- Opens a run file and checks that it is one. A table with `file` (the reader), `record`, `columns`; nil and a message.
+--- Opens a run file and checks that it is one. A table with `file` (the reader),
+-- `record`, `columns`; nil and a message.
 function runfile.open(path)
   local file, problem = native.h5_read(path)
   if not file then return nil, problem end

@@ -2,8 +2,8 @@
 --
 -- A unit is whatever the caller hands out. `execute(unit, send)` does the work and returns an outcome (plain data);
 -- `send(message)` reports on the way. Workers talk to the parent in JSON lines through a pipe; only the parent writes
--- the ledger. A worker that dies is an outcome with a problem, not the end of the others. Which worker runs a unit, and in
--- which order units end, does not enter any result.
+-- the ledger. A worker that dies is an outcome with a problem, not the end of the others. Which worker runs a unit, and
+-- in which order units end, does not enter any result.
 
 local native = require "ph.native"
 local json = require "ph.util.json"
@@ -37,8 +37,9 @@ end
 local Pool = {}
 Pool.__index = Pool
 
---- options: workers (1: in this process), execute(unit, send) -> outcome, receive(unit, message), ended(unit, outcome), next()
--- -> a unit that is ready or nil, prepare(unit) (optional: before a fork, for what workers can share), debugging.
+--- options: workers (1: in this process), execute(unit, send) -> outcome, receive(unit, message),
+-- ended(unit, outcome), next() -> a unit that is ready or nil, prepare(unit) (optional: before a fork,
+-- for what workers can share), debugging.
 function runner.new(options)
   local self = setmetatable({ running = {}, count = 0 }, Pool)
   for k, v in pairs(options) do self[k] = v end
@@ -58,7 +59,8 @@ end
 local function child(self, unit, out)
   for fd in pairs(self.running) do native.close_fd(fd) end
   local function send(message)
-    if not native.write(out, json.encode { message = message } .. "\n") then error("interrupted", 0) end -- the parent is gone
+    -- the parent is gone
+    if not native.write(out, json.encode { message = message } .. "\n") then error("interrupted", 0) end
   end
   local outcome = runner.guard(self.execute, unit, send, self.debugging)
   native.write(out, json.encode { outcome = outcome } .. "\n")

@@ -1,8 +1,8 @@
 --- A session of work: the scheduler between a ledger and its workers.
 --
--- Cells are trained candidate by candidate; when the last candidate of a cell is trained, one is chosen on validation and the
--- cell is finished (test set, measures, run files). What is finished is not done again; what was interrupted goes on where it
--- was. A diverged run is a result; a broken one is a failure that is told when it happens.
+-- Cells are trained candidate by candidate; when the last candidate of a cell is trained, one is chosen on validation
+-- and the cell is finished (test set, measures, run files). What is finished is not done again; what was interrupted
+-- goes on where it was. A diverged run is a result; a broken one is a failure that is told when it happens.
 
 local native = require "ph.native"
 local fault = require "ph.util.fault"
@@ -38,24 +38,25 @@ local function cell_state(store, cell)
   return state
 end
 
---- The candidate chosen on validation: best value at its best epoch, the first of equals. A value that is not a number is
--- never best. When all diverged, the first stands for the cell. nil while a candidate has no result.
+--- The candidate chosen on validation: best value at its best epoch, the first of equals. A value that is not a number
+-- is never best. When all diverged, the first stands for the cell. nil while a candidate has no result.
 local function choose(jobs, outcomes)
   local best, best_value, fallback
   for _, one in ipairs(jobs) do
     local o = outcomes[one.run]
     if not o then return nil end
     local v = o.status ~= "diverged" and o.value
-    local better = v and v == v and (not best or (one.mode == "min" and v < best_value) or (one.mode == "max" and v > best_value))
+    local better = v and v == v
+      and (not best or (one.mode == "min" and v < best_value) or (one.mode == "max" and v > best_value))
     if better then best, best_value = one.run, v end
     if o.status ~= "diverged" and not fallback then fallback = one.run end
   end
   return best or fallback or jobs[1].run
 end
 
---- A session over the cells (ph.run.job) of a results directory that is open for writing; what is to be done is planned.
--- After its work `failures` and `closed` count runs, `confusions` has the tables of confused images, `interrupted` says that
--- there is more to do.
+--- A session over the cells (ph.run.job) of a results directory that is open for writing; what is to be done is
+-- planned. After its work `failures` and `closed` count runs, `confusions` has the tables of confused images,
+-- `interrupted` says that there is more to do.
 function Session.new(store, cells, keep_going)
   local session = setmetatable({ store = store, cells = cells, short = short_labels(cells), failures = 0, closed = 0,
                                  confusions = {}, keep_going = keep_going }, Session)
@@ -84,7 +85,9 @@ function Session:plan()
       self.queue[#self.queue + 1] = { kind = "train", job = one }
       self.total = self.total + epochs_of(one)
     end
-    if state.waiting == 0 and not self.store.records[choose(cell.jobs, state.outcomes)].chosen then self.ready[#self.ready + 1] = state end
+    if state.waiting == 0 and not self.store.records[choose(cell.jobs, state.outcomes)].chosen then
+      self.ready[#self.ready + 1] = state
+    end
   end
 end
 
@@ -94,10 +97,13 @@ local function job_of(cell, run_hash)
   end
 end
 
---- The candidates that a finish has to write: those without record, and a chosen one that was not chosen when it was written.
+--- The candidates that a finish has to write: those without record, and a chosen one
+-- that was not chosen when it was written.
 local function to_finish(state, chosen)
   local jobs, record = table.move(state.open, 1, #state.open, 1, {}), state.outcomes[chosen].record
-  if record and record.status == "done" and record.test_opened == 0 then jobs[#jobs + 1] = job_of(state.cell, chosen) end
+  if record and record.status == "done" and record.test_opened == 0 then
+    jobs[#jobs + 1] = job_of(state.cell, chosen)
+  end
   return jobs
 end
 
@@ -110,7 +116,10 @@ function Session:select(state)
     values[one.run] = state.outcomes[one.run].value
   end
   if #candidates > 1 or self.store:rivals(state.cell.label, chosen) then
-    self:append { event = "selected", run = chosen, label = state.cell.label, by = state.cell.jobs[1].by, candidates = candidates, values = values }
+    self:append {
+      event = "selected", run = chosen, label = state.cell.label, by = state.cell.jobs[1].by, candidates = candidates,
+      values = values,
+    }
     self.store:choose(state.cell.label, chosen)
   end
   local jobs = to_finish(state, chosen)
@@ -126,7 +135,8 @@ function Session:next()
     self.at = self.at + 1
     if unit.kind == "finish" then return unit end
     local one = unit.job
-    local known = one.problem and { status = "failed", reason = one.problem } or work.trained_before(self.store.dir, one)
+    local known = one.problem and { status = "failed", reason = one.problem }
+      or work.trained_before(self.store.dir, one)
     if not known then
       if not native.stat(results.checkpoint_path(self.store.dir, one.run)) then
         self:append { event = "started", run = one.run, label = one.label, spec_hash = one.spec_hash }
@@ -140,7 +150,8 @@ end
 local function epoch_note(one, message)
   local at = {}
   for i, name in ipairs(message.columns) do at[name] = message.row[i] end
-  local value = at["val.accuracy"] and string.format("val %.1f%%", 100 * at["val.accuracy"]) or string.format("val loss %.4g", at["val.loss"])
+  local value = at["val.accuracy"] and string.format("val %.1f%%", 100 * at["val.accuracy"])
+    or string.format("val loss %.4g", at["val.loss"])
   return string.format("%s  epoch %d/%d  %s", one.short, at.epoch, one.protocol.epochs, value)
 end
 
@@ -164,8 +175,10 @@ end
 
 function Session:fail(one, outcome)
   local record = {
-    run = one.run, spec = one.spec, spec_hash = one.spec_hash, label = one.label, cell = one.cell, select = one.select, seed = one.seed, parts = one.parts,
-    cell_label = one.cell_label, status = outcome.status, reason = outcome.reason, version = native.machine().version, lock = one.lock, chosen = false, metrics = {}, test_opened = 0,
+    run = one.run, spec = one.spec, spec_hash = one.spec_hash, label = one.label, cell = one.cell, select = one.select,
+    seed = one.seed, parts = one.parts,
+    cell_label = one.cell_label, status = outcome.status, reason = outcome.reason, version = native.machine().version,
+    lock = one.lock, chosen = false, metrics = {}, test_opened = 0,
   }
   local ok, problem = self.store:close_run(outcome.status, record)
   if not ok then fault.raise(fault.RUNTIME, "%s", problem) end
@@ -196,7 +209,9 @@ function Session:finished(outcome)
     native.remove(results.checkpoint_path(self.store.dir, record.run))
     lines.print_record(record)
     if record.chosen then self:note(lines.done_line(record, self.short[record.run])) end
-    if closed.confusion and closed.images then self.confusions[#self.confusions + 1] = { label = record.label, table = closed.confusion } end
+    if closed.confusion and closed.images then
+      self.confusions[#self.confusions + 1] = { label = record.label, table = closed.confusion }
+    end
     self.closed = self.closed + 1
   end
 end
@@ -229,7 +244,8 @@ function Session:work(args)
     prepare = function(unit) (unit.job or unit.jobs[1]).load() end,
   }
   self.progress = Progress.new { total = self.total, unit = "sample", quiet = args.quiet }
-  local ok, problem = xpcall(pool.run, function(e) return args.debug and type(e) == "string" and debug.traceback(e, 2) or e end, pool)
+  local ok, problem = xpcall(pool.run,
+    function(e) return args.debug and type(e) == "string" and debug.traceback(e, 2) or e end, pool)
   self.progress:finish()
   if not ok then error(problem, 0) end
 end

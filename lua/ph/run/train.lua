@@ -1,9 +1,9 @@
---- Training of one run: epochs, batches, schedule, validation, early stopping, checkpoints. Policy only: a step, an evaluation
--- and a file are one native call each.
+--- Training of one run: epochs, batches, schedule, validation, early stopping, checkpoints. Policy only: a step, an
+-- evaluation and a file are one native call each.
 --
--- The order of an epoch's samples is a pure function of (seed, epoch), and a checkpoint holds the rest, so a run that was
--- stopped anywhere, in the middle of an epoch too, ends with the same bits as one that was not.
--- A loss or gradient that is not finite ends a run as "diverged": a result with step, layer and last finite loss.
+-- The order of an epoch's samples is a pure function of (seed, epoch), and a checkpoint holds the rest, so a run that
+-- was stopped anywhere, in the middle of an epoch too, ends with the same bits as one that was not. A loss or gradient
+-- that is not finite ends a run as "diverged": a result with step, layer and last finite loss.
 
 local native = require "ph.native"
 local checkpoint = require "ph.run.checkpoint"
@@ -27,11 +27,14 @@ local function fresh_state(protocol)
   }
 end
 
---- options: plan, protocol (plain fields, `rate(step, steps)` gives the learning rate), seed, data = { train, val } (as from
--- native.data, with counts n_train, n_val), classifies, path (of the checkpoint), every (seconds between checkpoints; 0: after
--- each step), on_step(samples), on_epoch(row, columns), stopped() (true when the run shall save and end).
+--- options: plan, protocol (plain fields, `rate(step, steps)` gives the learning rate), seed, data = { train,
+-- val } (as from native.data, with counts n_train, n_val), classifies, path (of the checkpoint), every
+-- (seconds between checkpoints; 0: after each step), on_step(samples), on_epoch(row, columns), stopped()
+-- (true when the run shall save and end).
 function train.new(options)
-  local self = setmetatable({ rows = {}, columns = train.columns(options.classifies), saved_at = native.now() }, Training)
+  local self = setmetatable({
+    rows = {}, columns = train.columns(options.classifies), saved_at = native.now(),
+  }, Training)
   for k, v in pairs(options) do self[k] = v end
   self.batches = (self.n_train + self.protocol.batch - 1) // self.protocol.batch
   self.state = fresh_state(self.protocol)
@@ -79,7 +82,9 @@ end
 function Training:diverge(res)
   local s = self.state
   s.status = "diverged"
-  s.diverged = { epoch = s.epoch, step = s.steps + 1, segment = res.bad_segment, layer = res.bad_step, last_loss = s.last_loss }
+  s.diverged = {
+    epoch = s.epoch, step = s.steps + 1, segment = res.bad_segment, layer = res.bad_step, last_loss = s.last_loss,
+  }
 end
 
 --- One batch. The short last batch of an epoch counts with its own size in the means.
@@ -112,7 +117,8 @@ function Training:end_epoch()
   if self.on_epoch then self.on_epoch(row, self.columns) end
 end
 
---- In mid-epoch after `every` seconds; at the end of an epoch, a better place to stop at, after a fifth of that already.
+--- In mid-epoch after `every` seconds; at the end of an epoch, a better place to
+-- stop at, after a fifth of that already.
 function Training:save_if_due(share)
   if native.now() - self.saved_at >= self.every * share then self:save() end
 end
@@ -132,7 +138,8 @@ function Training:one_epoch()
   return true
 end
 
---- Trains to the end. Returns the state's status: "trained", "diverged", or "interrupted" (saved; the same call goes on).
+--- Trains to the end. Returns the state's status: "trained", "diverged", or
+-- "interrupted" (saved; the same call goes on).
 function Training:run()
   self.started = native.now()
   while self.state.status == "running" do

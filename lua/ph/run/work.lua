@@ -50,7 +50,8 @@ end
 local function outcome_of(state, rows, monitor_column)
   local best = state.stop.best_epoch
   return {
-    status = state.status, epochs = #rows, steps = state.steps, seconds = state.seconds, best_epoch = best, ended_by = state.ended_by,
+    status = state.status, epochs = #rows, steps = state.steps, seconds = state.seconds, best_epoch = best,
+    ended_by = state.ended_by,
     value = best and rows[best][monitor_column], diverged = state.diverged,
   }
 end
@@ -72,8 +73,10 @@ end
 local function training_of(job, plan, sets, context, send)
   local report
   local t = train.new {
-    plan = plan, protocol = job.protocol, seed = job.seed, classifies = job.classifies, data = { train = sets.train, val = sets.val },
-    n_train = sets.n_train, path = results.checkpoint_path(context.dir, job.run), every = context.every or job.protocol.checkpoint, stopped = runner.stopped,
+    plan = plan, protocol = job.protocol, seed = job.seed, classifies = job.classifies,
+    data = { train = sets.train, val = sets.val },
+    n_train = sets.n_train, path = results.checkpoint_path(context.dir, job.run),
+    every = context.every or job.protocol.checkpoint, stopped = runner.stopped,
     on_step = function(n) report(n) end,
     on_epoch = function(row, columns)
       report(0, true)
@@ -104,10 +107,13 @@ function work.train(unit, send, context)
   local val_data <close> = as_data(set.val, dtype)
   local plan <close> = must(native.plan(job.ir, { batch = job.protocol.batch, threads = context.threads }))
   set_rates(plan, job.protocol)
-  local t = training_of(job, plan, { train = train_data, val = val_data, n_train = set.train.x:shape()[1] }, context, send)
+  local t = training_of(job, plan, { train = train_data, val = val_data, n_train = set.train.x:shape()[1] }, context,
+    send)
   local resumed, problem = t:begin()
   if problem then send { kind = "note", text = problem .. "; this run starts over" } end
-  if resumed then send { kind = "resumed", epoch = t.state.epoch, step = t.state.step, epochs = #t.rows + t.state.step / t.batches } end
+  if resumed then
+    send { kind = "resumed", epoch = t.state.epoch, step = t.state.step, epochs = #t.rows + t.state.step / t.batches }
+  end
   if t.state.status == "running" and t:run() == "interrupted" then return { status = "interrupted" } end
   return outcome_of(t.state, t.rows, column_of(t.columns, job.by))
 end
@@ -124,13 +130,16 @@ end
 local function base_record(job, saved, columns)
   local s = saved.state
   local record = {
-    run = job.run, spec = job.spec, spec_hash = job.spec_hash, label = job.label, cell_label = job.cell_label, cell = job.cell, select = job.select, seed = job.seed, parts = job.parts,
-    status = s.status == "diverged" and "diverged" or "done", chosen = false, metrics = {}, best_epoch = s.stop.best_epoch, epochs = #saved.rows,
+    run = job.run, spec = job.spec, spec_hash = job.spec_hash, label = job.label, cell_label = job.cell_label,
+    cell = job.cell, select = job.select, seed = job.seed, parts = job.parts,
+    status = s.status == "diverged" and "diverged" or "done", chosen = false, metrics = {},
+    best_epoch = s.stop.best_epoch, epochs = #saved.rows,
     steps = s.steps, seconds = s.seconds, test_opened = 0, version = native.machine().version, lock = job.lock,
   }
   local d = s.diverged
   if d then
-    record.step, record.epoch, record.segment, record.layer, record.last_loss = d.step, d.epoch, d.segment, d.layer, d.last_loss
+    record.step, record.epoch, record.segment, record.layer, record.last_loss = d.step, d.epoch, d.segment, d.layer,
+      d.last_loss
   elseif s.stop.best_epoch then
     record.metrics = row_metrics(saved.rows[s.stop.best_epoch], columns)
   end
@@ -157,7 +166,8 @@ end
 
 local function take_measures(job, saved, data, record, context)
   if #job.measures == 0 then return {} end
-  local plan <close> = must(native.plan(job.ir, { batch = job.protocol.batch, threads = context.threads, probe = true }))
+  local plan <close> = must(
+    native.plan(job.ir, { batch = job.protocol.batch, threads = context.threads, probe = true }))
   checkpoint.restore(plan, saved.best or saved.final)
   local metrics, profiles = measure.all(plan, data, job.measures, native.ir_parse(job.ir).segments)
   for k, v in pairs(metrics) do record.metrics[k] = v end
@@ -181,7 +191,10 @@ end
 local function saved_in_run_file(path)
   local run = must(runfile.open(path))
   local r, file <close> = run.record, run.file
-  local saved = { state = { status = "trained", steps = r.steps, seconds = r.seconds, stop = { best_epoch = r.best_epoch } }, rows = {} }
+  local saved = {
+    state = { status = "trained", steps = r.steps, seconds = r.seconds, stop = { best_epoch = r.best_epoch } },
+    rows = {},
+  }
   saved.rows = file:tensor("/history"):totable()
   for _, group in ipairs { "final", "best" } do saved[group] = checkpoint.read_group(file, group) end
   return saved
@@ -201,7 +214,10 @@ local function finish_one(job, chosen, context)
   if chosen and record.status == "done" then extras = finish_chosen(job, saved, record, context) end
   local path = results.run_path(context.dir, job.run)
   local sha = must(runfile.write(path, job, record, saved, columns, extras))
-  return { record = record, file = { path = "runs/" .. job.run .. ".h5", sha256 = sha }, again = again, images = job.task_text:find("^task%.images") ~= nil, confusion = confusion_list(extras) }
+  return {
+    record = record, file = { path = "runs/" .. job.run .. ".h5", sha256 = sha }, again = again,
+    images = job.task_text:find("^task%.images") ~= nil, confusion = confusion_list(extras),
+  }
 end
 
 --- Finishes a cell: unit = { jobs, chosen (run) }; candidates with a record already are not in `jobs`.

@@ -119,7 +119,9 @@ function kinds.list_length(t)
   local count, last = 0, 0
   for k in pairs(t) do
     if math.type(k) ~= "integer" or k < 1 then
-      return nil, string.format("must be a list, but has the key %s", type(k) == "string" and "'" .. k .. "'" or kinds.describe(k))
+      return nil,
+        string.format("must be a list, but has the key %s",
+          type(k) == "string" and "'" .. k .. "'" or kinds.describe(k))
     end
     count, last = count + 1, math.max(last, k)
   end

@@ -1,9 +1,8 @@
 --- Where in a spec something was written: file and line of a constructor call, and of one key inside it.
 --
 -- The call's line comes from the call stack: the nearest frame whose chunk is a registered spec file. A tail call
--- (`return ph.experiment { ... }`) leaves no frame; then the text itself is searched for the constructor's name, or the line
--- of the block being traced is given.
--- The line of a key is found by reading the tokens of the call's braces.
+-- (`return ph.experiment { ... }`) leaves no frame; then the text itself is searched for the constructor's name, or the
+-- line of the block being traced is given. The line of a key is found by reading the tokens of the call's braces.
 
 local where = {}
 
@@ -228,7 +227,8 @@ function where.prefix(constructor, path)
   return file and string.format("%s:%d: ", file, line) or ""
 end
 
---- An error of limited code as one text with its place: that of the error itself, or `place` as native.spec_load gives it.
+--- An error of limited code as one text with its place: that of the error itself, or
+-- `place` as native.spec_load gives it.
 function where.located(problem, place)
   local mt = debug.getmetatable(problem)
   if type(problem) ~= "string" and not (mt and mt.__tostring) then

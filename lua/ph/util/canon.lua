@@ -1,7 +1,7 @@
 --- Canonical text: what is hashed to tell whether a run's meaning changed.
 --
--- One text per meaning: keys sorted, integral floats printed as integers, numbers in their shortest form. Objects of the
--- language (tasks, protocols, inits, measures) give their own text through a method `canonical`.
+-- One text per meaning: keys sorted, integral floats printed as integers, numbers in their shortest form. Objects of
+-- the language (tasks, protocols, inits, measures) give their own text through a method `canonical`.
 
 local json = require "ph.util.json"
 local native = require "ph.native"

@@ -1,10 +1,10 @@
 --- Canonical JSON: one text per value, so that texts can be hashed and compared.
 --
--- Keys are sorted by bytes, no spaces, integral floats print as integers, other numbers print with the fewest digits that
--- read back to the same bits. JSON has no word for numbers that are not finite; they are written {"number":"nan"},
--- {"number":"inf"} or {"number":"-inf"} and read back as numbers. An empty table is an object unless made by `json.list`.
--- Reading takes any JSON (RFC 8259). It is done here because it must be fast (a ledger of 10,000 runs is 16 MB; dkjson takes three
--- times as long). `null` becomes nil.
+-- Keys are sorted by bytes, no spaces, integral floats print as integers, other numbers print with the fewest digits
+-- that read back to the same bits. JSON has no word for numbers that are not finite; they are written {"number":"nan"},
+-- {"number":"inf"} or {"number":"-inf"} and read back as numbers. An empty table is an object unless made by
+-- `json.list`. Reading takes any JSON (RFC 8259). It is done here because it must be fast (a ledger of 10,000 runs is
+-- 16 MB; dkjson takes three times as long). `null` becomes nil.
 
 local json = {}
 
@@ -31,7 +31,9 @@ function json.number(v)
   return string.format("%.17g", v)
 end
 
-local escapes <const> = { ['"'] = '\\"', ["\\"] = "\\\\", ["\n"] = "\\n", ["\r"] = "\\r", ["\t"] = "\\t", ["\b"] = "\\b", ["\f"] = "\\f" }
+local escapes <const> = {
+  ['"'] = '\\"', ["\\"] = "\\\\", ["\n"] = "\\n", ["\r"] = "\\r", ["\t"] = "\\t", ["\b"] = "\\b", ["\f"] = "\\f",
+}
 
 local function quote(s)
   return '"' .. s:gsub('[%c"\\\127]', function(c) return escapes[c] or string.format("\\u%04x", c:byte()) end) .. '"'
@@ -117,7 +119,8 @@ local function unicode(text, at)
   end))
 end
 
---- Takes the escapes out of a text that has some. "\\" is set aside first so that what follows it is not taken for an escape.
+--- Takes the escapes out of a text that has some. "\\" is set aside first so that what
+-- follows it is not taken for an escape.
 local function unescape(text, at)
   local parts, from = {}, 1
   while true do

@@ -1,7 +1,8 @@
 --- The nearest valid word to a misspelt one.
 --
--- Distance: optimal string alignment (insert, delete, replace, swap of neighbours cost 1), letters compared without case.
--- A suggestion is made only when it is near: at most a third of the longer word, at least one slip is always allowed.
+-- Distance: optimal string alignment (insert, delete, replace, swap of neighbours cost 1), letters
+-- compared without case. A suggestion is made only when it is near: at most a third of the longer
+-- word, at least one slip is always allowed.
 
 local suggest = {}
 

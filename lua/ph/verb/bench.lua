@@ -1,4 +1,5 @@
---- `phrun bench [NAME] [--quick]`: timings of this machine. A bench is a module ph.verb.bench_NAME with `run(args) -> code`.
+--- `phrun bench [NAME] [--quick]`: timings of this machine. A bench is a module
+-- ph.verb.bench_NAME with `run(args) -> code`.
 
 local native = require "ph.native"
 local fault = require "ph.util.fault"
@@ -17,9 +18,11 @@ local function installed()
 end
 
 function bench.arguments(parser)
-  parser:argument("name"):argname "NAME":args "?":description("which: " .. table.concat(installed(), ", ") .. " (default: all)")
+  parser:argument("name"):argname "NAME":args "?"
+    :description("which: " .. table.concat(installed(), ", ") .. " (default: all)")
   parser:flag "--quick":description "only the cases that matter most"
-  parser:option "--reference":hidden_name "--peer":argname "FILE":description "the program to compare with (default: the one beside the source tree, if any)"
+  parser:option("--reference"):hidden_name "--peer":argname "FILE"
+    :description "the program to compare with (default: the one beside the source tree, if any)"
   parser:option "--python":argname "PROGRAM":default "/usr/bin/python3":description "the interpreter that runs it"
 end
 
@@ -34,7 +37,8 @@ function bench.main(args)
     for _, name in ipairs(names) do
       if name == args.name then return run_one(name, args) end
     end
-    fault.raise(fault.USAGE, "bench: no bench is called '%s'%s (%s)", args.name, suggest.hint(args.name, names), table.concat(names, ", "))
+    fault.raise(fault.USAGE, "bench: no bench is called '%s'%s (%s)", args.name, suggest.hint(args.name, names),
+      table.concat(names, ", "))
   end
   for _, name in ipairs(names) do worst = math.max(worst, run_one(name, args)) end
   return worst

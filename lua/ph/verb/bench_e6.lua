@@ -1,8 +1,8 @@
 --- Training steps of the E6 families beside the same steps in the peer (batched PyTorch), turn about in one run.
 --
--- Each round times the peer in a fresh process, then us, at the same batch and number of threads; the figures are the best
--- and the median over all groups of at least 0.3 s, ratios are of medians. The machine's noise hits both alike; compare
--- ratios, not times of two days. Rates count matrix products, activations and reductions as the plan does.
+-- Each round times the peer in a fresh process, then us, at the same batch and number of threads; the figures are the
+-- best and the median over all groups of at least 0.3 s, ratios are of medians. The machine's noise hits both alike;
+-- compare ratios, not times of two days. Rates count matrix products, activations and reductions as the plan does.
 
 local native = require "ph.native"
 local fault = require "ph.util.fault"
@@ -18,10 +18,13 @@ local families <const> = { "ph", "resnet", "resnet_ln", "resnet_tln", "cayley" }
 --- family, depth, width, batch, threads, and what the ratio to the peer shall be at least.
 local function cases_of(quick)
   local out = {
-    { "ph", 240, 32, 256, 1, want = 4.5 }, { "ph", 240, 32, 256, 2, want = 7 }, { "resnet", 240, 32, 256, 1, want = 4 }, { "resnet", 240, 32, 256, 2, want = 4 },
+    { "ph", 240, 32, 256, 1, want = 4.5 }, { "ph", 240, 32, 256, 2, want = 7 }, { "resnet", 240, 32, 256, 1, want = 4 },
+    { "resnet", 240, 32, 256, 2, want = 4 },
   }
   if quick then return out end
-  for _, family in ipairs { "resnet_ln", "resnet_tln", "cayley" } do out[#out + 1] = { family, 240, 32, 256, 2, want = 4 } end
+  for _, family in ipairs { "resnet_ln", "resnet_tln", "cayley" } do
+    out[#out + 1] = { family, 240, 32, 256, 2, want = 4 }
+  end
   for _, family in ipairs(families) do out[#out + 1] = { family, 240, 32, 128, 2, want = family == "ph" and 7 or 4 } end
   for _, batch in ipairs { 128, 256 } do
     for _, depth in ipairs { 30, 120 } do
@@ -43,8 +46,10 @@ end
 
 --- The peer's seconds of a step: list, one for each of its groups; nil and one line when it can not run.
 local function time_peer(args, file, case)
-  local code, out, problem = native.popen({ args.python, file, "--case", case[1], "batched", tostring(case[2]), tostring(case[4]), "--threads", tostring(case[5]),
-    "--blas-threads", "1", "--repeats", "3", "--min-s", tostring(group_seconds) }, "")
+  local code, out, problem = native.popen({
+    args.python, file, "--case", case[1], "batched", tostring(case[2]), tostring(case[4]), "--threads",
+    tostring(case[5]), "--blas-threads", "1", "--repeats", "3", "--min-s", tostring(group_seconds),
+  }, "")
   if code ~= 0 then return nil, (code and problem or out or ""):match "([^\n]*)\n*$" end
   local record = json.decode(out:match "{.*}")
   local seconds = {}
@@ -58,7 +63,8 @@ local function ir_of(family, depth, width)
   local text = fault.check(fault.RUNTIME, native.read_file(file))
   local wider, found = text:gsub("local d <const> = 32", "local d <const> = " .. width)
   if found ~= 1 then fault.raise(fault.RUNTIME, "%s: does not say 'local d <const> = 32'", file) end
-  local experiment, problems = spec.load_text(wider, file, { "family=" .. family, "depth=" .. depth, "seed=0", "task=circles" })
+  local experiment, problems = spec.load_text(wider, file,
+    { "family=" .. family, "depth=" .. depth, "seed=0", "task=circles" })
   if not experiment then fault.raise(fault.RUNTIME, "%s", problems[1].text) end
   return experiment:ir(experiment:cells()[1])
 end
@@ -82,7 +88,9 @@ local function time_ours(case)
     until native.now() - started >= group_seconds
     seconds[g] = (native.now() - started) / n
     local stream = plan:times() / n
-    if seconds[g] < best.step then best = { step = seconds[g], stream = stream, rate = cost.flops_stream * case[4] / stream / 1e9 } end
+    if seconds[g] < best.step then
+      best = { step = seconds[g], stream = stream, rate = cost.flops_stream * case[4] / stream / 1e9 }
+    end
   end
   return seconds, best
 end
@@ -118,8 +126,10 @@ local function measure(args, file, case, rounds, peak)
   local share = best.rate / (peak * case[5])
   local verdict = case.want and ratio and (ratio >= case.want and "yes" or "NO") or ""
   return {
-    case[1], tostring(case[2]), tostring(case[3]), tostring(case[4]), tostring(case[5]), ms(our_best), ms(our_median), ms(peer_best), ms(peer_median),
-    ratio and string.format("%.2f", ratio) or "-", case.want and string.format("%.1f", case.want) or "-", verdict, string.format("%.0f", best.rate), string.format("%.2f", share),
+    case[1], tostring(case[2]), tostring(case[3]), tostring(case[4]), tostring(case[5]), ms(our_best), ms(our_median),
+    ms(peer_best), ms(peer_median),
+    ratio and string.format("%.2f", ratio) or "-", case.want and string.format("%.1f", case.want) or "-", verdict,
+    string.format("%.0f", best.rate), string.format("%.2f", share),
   }, our_median, problem, share
 end
 
@@ -130,23 +140,28 @@ local function line(name, a, b, want, least)
   local ratio = a / b
   local ok
   if least then ok = ratio >= want else ok = ratio <= want end
-  native.write(1, string.format("  %-46s %.2f  (%s %.2f: %s)\n", name, ratio, least and "at least" or "at most", want, ok and "yes" or "NO"))
+  native.write(1,
+    string.format("  %-46s %.2f  (%s %.2f: %s)\n", name, ratio, least and "at least" or "at most", want,
+      ok and "yes" or "NO"))
 end
 
 local function ratios(times)
   native.write(1, "\n")
   line("ph, one thread to two, L = 240, batch 256", times["ph 240 32 256 1"], times["ph 240 32 256 2"], 1.7, true)
-  line("resnet, one thread to two, L = 240, batch 256", times["resnet 240 32 256 1"], times["resnet 240 32 256 2"], 1.7, true)
+  line("resnet, one thread to two, L = 240, batch 256", times["resnet 240 32 256 1"], times["resnet 240 32 256 2"], 1.7,
+    true)
   line("ph to resnet, L = 240, width 32, batch 256", times["ph 240 32 256 2"], times["resnet 240 32 256 2"], 1.9)
   line("ph to resnet, L = 240, width 64, batch 256", times["ph 240 64 256 2"], times["resnet 240 64 256 2"], 2.2)
-  line("cayley to resnet, L = 240, width 32, batch 256", times["cayley 240 32 256 2"], times["resnet 240 32 256 2"], 1.7)
+  line("cayley to resnet, L = 240, width 32, batch 256", times["cayley 240 32 256 2"], times["resnet 240 32 256 2"],
+    1.7)
 end
 
 --- Runs the cases that fit the machine and prints a table. Returns 0: a slow machine is no error.
 function e6.run(args)
   local file, cores = peer_file(args), native.machine().cores
   local peak = native.kern_peak("f32", 0.5)
-  native.write(1, string.format("micro-kernel peak of one core: %.0f GFLOP/s; peer: %s\n", peak, file or "not found, skipped"))
+  native.write(1,
+    string.format("micro-kernel peak of one core: %.0f GFLOP/s; peer: %s\n", peak, file or "not found, skipped"))
   local rows, times, trouble, stream = {}, {}, nil, nil
   for _, case in ipairs(cases_of(args.quick)) do
     if case[5] <= cores then
@@ -156,7 +171,10 @@ function e6.run(args)
       native.write(2, table.concat(row, " ") .. "\n")
     end
   end
-  local headers = { "family", "depth", "width", "batch", "threads", "ms best", "median", "peer best", "median", "ratio", "at least", "", "GFLOP/s", "of peak" }
+  local headers = {
+    "family", "depth", "width", "batch", "threads", "ms best", "median", "peer best", "median", "ratio", "at least", "",
+    "GFLOP/s", "of peak",
+  }
   native.write(1, "\n" .. table.concat(tables.render(headers, rows), "\n") .. "\n")
   ratios(times)
   if stream then line("stream phase to micro-kernel peak, ph, one thread", stream, 1, 0.65, true) end

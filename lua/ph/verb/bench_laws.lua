@@ -1,8 +1,8 @@
---- Law L1, the norm ceiling on streams with layers of their own (depth 300, width 32, float64, exact guard), beside the numpy
--- peer, turn about in one run: microseconds of wall time per layer, random numbers included on both sides.
+--- Law L1, the norm ceiling on streams with layers of their own (depth 300, width 32, float64, exact guard), beside the
+-- numpy peer, turn about in one run: microseconds of wall time per layer, random numbers included on both sides.
 --
--- The peer is timed in the form that does the same (exact guard, Lambda C formed) and in its fastest form (Frobenius guard, two
--- solves on the vector), on one thread, its best. 2,160,000 layers make the 7,200 runs of the law.
+-- The peer is timed in the form that does the same (exact guard, Lambda C formed) and in its fastest form (Frobenius
+-- guard, two solves on the vector), on one thread, its best. 2,160,000 layers make the 7,200 runs of the law.
 
 local native = require "ph.native"
 local json = require "ph.util.json"
@@ -19,7 +19,9 @@ end
 
 --- The peer's microseconds per layer, or nil and one line.
 local function time_peer(args, file, guard, state)
-  local code, out, problem = native.popen({ args.python, file, "--part", "own", "--runs", tostring(runs), "--repeats", "1", "--guard", guard, "--state", state }, "")
+  local code, out, problem = native.popen({
+    args.python, file, "--part", "own", "--runs", tostring(runs), "--repeats", "1", "--guard", guard, "--state", state,
+  }, "")
   if code ~= 0 then return nil, (code and problem or out or ""):match "([^\n]*)\n*$" end
   local record = json.decode(out:match "{.*}")
   return record.us_per_layer
@@ -28,7 +30,10 @@ end
 --- Ours, microseconds per layer.
 local function time_ours(threads)
   local started, s = native.now(), 1 / math.sqrt(width)
-  native.laws.conserve { seed = 1, streams = runs, inputs = 1, depth = depth, width = width, step = 0.1, transport = s, damping = s, port = s, budget = 1, threads = threads }
+  native.laws.conserve {
+    seed = 1, streams = runs, inputs = 1, depth = depth, width = width, step = 0.1, transport = s, damping = s,
+    port = s, budget = 1, threads = threads,
+  }
   return 1e6 * (native.now() - started) / (runs * depth)
 end
 
@@ -57,10 +62,15 @@ function laws.run(args)
   local one, rows = median(times[1]), {}
   for i, c in ipairs(columns) do
     local v = median(times[i])
-    rows[i] = { c[1], v and string.format("%.2f", v) or "-", v and string.format("%.1f s", v * 7200 * depth / 1e6) or "-",
-      v and string.format("%.1f", v / one) or "-", v and times[2] and string.format("%.1f", v / median(times[2])) or "-" }
+    rows[i] = {
+      c[1], v and string.format("%.2f", v) or "-", v and string.format("%.1f s", v * 7200 * depth / 1e6) or "-",
+      v and string.format("%.1f", v / one) or "-",
+      v and times[2] and string.format("%.1f", v / median(times[2])) or "-",
+    }
   end
-  native.write(1, table.concat(tables.render({ "", "us a layer", "7,200 runs", "over one thread", "over two threads" }, rows), "\n") .. "\n")
+  native.write(1,
+    table.concat(tables.render({ "", "us a layer", "7,200 runs", "over one thread", "over two threads" }, rows), "\n")
+      .. "\n")
   native.write(1, "  wanted: numpy over one thread at least 6, over two at least 10\n")
   if trouble then native.write(1, "  the peer could not run: " .. trouble .. "\n") end
   return 0

@@ -1,5 +1,5 @@
---- `phrun check SPEC`: compiles every model of the grid and says what it is, what it will cost and what bounds hold (ph.certify), before
--- anything runs. `phrun check RUN.h5`: the bounds at the weights of a finished run.
+--- `phrun check SPEC`: compiles every model of the grid and says what it is, what it will cost and what bounds hold
+-- (ph.certify), before anything runs. `phrun check RUN.h5`: the bounds at the weights of a finished run.
 --
 -- Time is estimated from a few training steps on random numbers with the threads that a run would have; early stopping
 -- makes the real time shorter.
@@ -23,7 +23,8 @@ end
 --- Seconds of a training step, the best of those that fit into a moment.
 function check.step_seconds(plan, model, batch)
   local x = native.random("normal", 0, "check/x", { batch, model.input.pos * model.input.feat }, 1, model.dtype)
-  local y = model.loss == "mse" and native.tensor({ batch, model.output.pos * model.output.feat }, model.dtype) or native.tensor({ batch }, "i32")
+  local y = model.loss == "mse" and native.tensor({ batch, model.output.pos * model.output.feat }, model.dtype)
+    or native.tensor({ batch }, "i32")
   local data <close> = native.data(x, y)
   local optim = { kind = "adam", lr = 1e-12 }
   plan:init(0)
@@ -43,7 +44,10 @@ local function examine(one, threads)
   if not plan then fault.raise(fault.USAGE, "%s: %s", one.cell_label, problem) end
   local model = native.ir_parse(one.ir)
   local _, total = plan:params()
-  local facts = { params = total, cost = plan:cost(), model = model, step_seconds = check.step_seconds(plan, model, one.protocol.batch) }
+  local facts = {
+    params = total, cost = plan:cost(), model = model,
+    step_seconds = check.step_seconds(plan, model, one.protocol.batch),
+  }
   plan:close()
   return facts
 end
@@ -67,8 +71,10 @@ local function row_of(group, threads)
   local flops = f.cost.flops_param + one.protocol.batch * f.cost.flops_stream
   local seconds = group.steps and group.steps * f.step_seconds
   return {
-    group.key, shape(f.model.input) .. " -> " .. shape(f.model.output), tostring(#group.jobs), tables.count(f.params), tables.si(flops) .. "FLOP",
-    tables.bytes(memory(f.cost, threads)), string.format("%.2f ms", 1e3 * f.step_seconds), tables.si(flops / f.step_seconds) .. "FLOP/s",
+    group.key, shape(f.model.input) .. " -> " .. shape(f.model.output), tostring(#group.jobs), tables.count(f.params),
+    tables.si(flops) .. "FLOP",
+    tables.bytes(memory(f.cost, threads)), string.format("%.2f ms", 1e3 * f.step_seconds),
+    tables.si(flops / f.step_seconds) .. "FLOP/s",
     seconds and tables.duration(seconds) or "?",
   }, seconds or 0
 end
@@ -85,7 +91,9 @@ local function group_jobs(experiment, cells, source_cells)
         by_ir[one.ir], order[#order + 1] = group, group
       end
       group.jobs[#group.jobs + 1] = one
-      if n and group.steps then group.steps = group.steps + one.protocol.epochs * ((n + one.protocol.batch - 1) // one.protocol.batch) end
+      if n and group.steps then
+        group.steps = group.steps + one.protocol.epochs * ((n + one.protocol.batch - 1) // one.protocol.batch)
+      end
     end
   end
   return order
@@ -119,8 +127,10 @@ function check.main(args)
   native.write(1, string.format("%s: %d cells, %d runs, %d models\n\n", experiment.name, #cells, jobs, #rows))
   local headers = { "model", "shape", "runs", "params", "a step", "memory", "measured", "rate", "at most" }
   native.write(1, table.concat(tables.render(headers, rows), "\n") .. "\n\n")
-  native.write(1, string.format("all epochs of all runs: about %s with %d thread%s%s; early stopping shortens it\n", tables.duration(total / args.jobs), args.threads,
-    args.threads == 1 and "" or "s", args.jobs > 1 and string.format(" and %d runs at once", args.jobs) or ""))
+  native.write(1,
+    string.format("all epochs of all runs: about %s with %d thread%s%s; early stopping shortens it\n",
+      tables.duration(total / args.jobs), args.threads, args.threads == 1 and "" or "s",
+      args.jobs > 1 and string.format(" and %d runs at once", args.jobs) or ""))
   native.write(1, "\n")
   certificates.of_groups(groups)
   return code

@@ -35,14 +35,18 @@ local function names()
   return out
 end
 
---- argparse's help calls an argument by its variable and gives each alias a line: here SPEC is SPEC, and "-j, --jobs N" one line.
+--- argparse's help calls an argument by its variable and gives each alias a line: here SPEC
+-- is SPEC, and "-j, --jobs N" one line.
 local function readable_labels(parser)
   for _, argument in ipairs(parser._arguments) do
     argument._get_label_lines = function(self) return { self._argname or self._name } end
   end
   for _, option in ipairs(parser._options) do
     option._get_label_lines = function(self)
-      return { (table.concat(self._public_aliases, ", ") .. " " .. table.concat(self:_get_argument_list(), " ")):match "^(.-)%s*$" }
+      return {
+        (table.concat(self._public_aliases, ", ") .. " " .. table.concat(self:_get_argument_list(), " "))
+          :match "^(.-)%s*$",
+      }
     end
   end
 end
@@ -88,9 +92,12 @@ local function run_verb(verb, argv)
 end
 
 local function help_text()
-  local out = { "phrun - neural streams whose stability is built in", "", "usage: phrun [VERB] FILE [key=value ...] [options]", "" }
+  local out = {
+    "phrun - neural streams whose stability is built in", "", "usage: phrun [VERB] FILE [key=value ...] [options]", "",
+  }
   for _, v in ipairs(cli.verbs()) do out[#out + 1] = string.format("  %-8s %s", v[1], v[3]) end
-  out[#out + 1] = "\nphrun VERB --help tells the options of a verb; phrun --version -v tells version and machine; phrun alone opens the interactive session."
+  out[#out + 1] = "\nphrun VERB --help tells the options of a verb; phrun --version -v tells version and machine; "
+    .. "phrun alone opens the interactive session."
   return table.concat(out, "\n") .. "\n"
 end
 
@@ -108,8 +115,8 @@ local function version_text(verbose)
   table.sort(keys)
   for _, k in ipairs(keys) do line("openblas", "%s: %s", k, tostring(m.openblas[k])) end
   if m.openblas.wanted ~= "" then
-    line("warning", "OpenBLAS runs its kernels for %s, those for %s fit this CPU better%s", m.openblas.core, m.openblas.wanted,
-      m.openblas.origin == "user" and "; OPENBLAS_CORETYPE asks for them" or "")
+    line("warning", "OpenBLAS runs its kernels for %s, those for %s fit this CPU better%s", m.openblas.core,
+      m.openblas.wanted, m.openblas.origin == "user" and "; OPENBLAS_CORETYPE asks for them" or "")
   end
   line("hdf5", "%s", m.hdf5)
   line("compiler", "%s", m.compiler)
@@ -135,7 +142,8 @@ end
 
 --- A word that names a file: of the verb `run`, which may be left out.
 local function is_file(word)
-  return word:find "^[^-]" and not word:find "^[%a_][%w_.]*=" and (word:find "%.lua$" or word:find "/" or native.stat(word))
+  return word:find "^[^-]" and not word:find "^[%a_][%w_.]*="
+    and (word:find "%.lua$" or word:find "/" or native.stat(word))
 end
 
 local function any_file(argv)
@@ -167,7 +175,8 @@ end
 local function printable(text)
   local lines = {}
   for line in (text .. "\n"):gmatch "([^\n]*)\n" do
-    local clipped = #line > longest_line and string.format("%s... (%d bytes more)", line:sub(1, longest_line), #line - longest_line) or line
+    local clipped = #line > longest_line
+      and string.format("%s... (%d bytes more)", line:sub(1, longest_line), #line - longest_line) or line
     lines[#lines + 1] = clipped:gsub("%c", function(c) return string.format("\\x%02x", c:byte()) end)
   end
   return table.concat(lines, "\n")
@@ -190,7 +199,8 @@ function cli.main(argv)
     return fault.INTERRUPTED
   end
   local text = printable(known and known.message or tostring(result))
-  native.write(2, (known and known.code == fault.USAGE and text:find "^[^\n:]+:%d+: " and "" or "phrun: ") .. text .. "\n")
+  native.write(2,
+    (known and known.code == fault.USAGE and text:find "^[^\n:]+:%d+: " and "" or "phrun: ") .. text .. "\n")
   return known and known.code or fault.RUNTIME
 end
 

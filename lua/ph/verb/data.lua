@@ -1,5 +1,5 @@
---- `phrun data`: which data sets are on this machine and how to get the others. `phrun data check DIR` reads one and says
--- whether its files are whole.
+--- `phrun data`: which data sets are on this machine and how to get the others. `phrun data check DIR` reads one and
+-- says whether its files are whole.
 
 local native = require "ph.native"
 local fault = require "ph.util.fault"
@@ -8,9 +8,11 @@ local tables = require "ph.util.columns"
 local data = {}
 
 local sets <const> = {
-  { name = "fashion-mnist", dir = "/usr/share/datasets/fashion-mnist", how = "apt-get install dataset-fashion-mnist (Debian, MIT licence)",
-    use = "phrun specs/digits.lua" },
-  { name = "mnist", how = "four idx files (train-images-idx3-ubyte and so on, .gz as they are) in a directory DIR of yours", use = "phrun specs/digits.lua data=DIR" },
+  { name = "fashion-mnist", dir = "/usr/share/datasets/fashion-mnist",
+    how = "apt-get install dataset-fashion-mnist (Debian, MIT licence)", use = "phrun specs/digits.lua" },
+  { name = "mnist",
+    how = "four idx files (train-images-idx3-ubyte and so on, .gz as they are) in a directory DIR of yours",
+    use = "phrun specs/digits.lua data=DIR" },
 }
 
 function data.arguments(parser)
@@ -46,7 +48,10 @@ local function read_pair(dir, prefix)
   if not x then return nil, tostring(y) end
   local s = x:shape()
   local wide <close> = x:cast "f64"
-  return { prefix, tables.count(s[1]), s[2] .. "x" .. s[3], string.format("%d..%d", y:min(), y:max()), string.format("%.6f", wide:mean() / 255), native.sha256_file(images):sub(1, 16) }
+  return {
+    prefix, tables.count(s[1]), s[2] .. "x" .. s[3], string.format("%d..%d", y:min(), y:max()),
+    string.format("%.6f", wide:mean() / 255), native.sha256_file(images):sub(1, 16),
+  }
 end
 
 local function check(dir)
@@ -55,14 +60,19 @@ local function check(dir)
     local row, problem = read_pair(dir, prefix)
     if row then rows[#rows + 1] = row else problems[#problems + 1] = problem end
   end
-  if #rows > 0 then native.write(1, table.concat(tables.render({ "part", "images", "size", "labels", "mean/255", "sha256" }, rows), "\n") .. "\n") end
+  if #rows > 0 then
+    native.write(1,
+      table.concat(tables.render({ "part", "images", "size", "labels", "mean/255", "sha256" }, rows), "\n") .. "\n")
+  end
   if #problems > 0 then fault.raise(fault.RUNTIME, "%s", table.concat(problems, "\n")) end
   return 0
 end
 
 function data.main(args)
   if not args.action then return list() end
-  if args.action ~= "check" then fault.raise(fault.USAGE, "data: 'check DIR', or nothing for a list; got '%s'", args.action) end
+  if args.action ~= "check" then
+    fault.raise(fault.USAGE, "data: 'check DIR', or nothing for a list; got '%s'", args.action)
+  end
   if not args.dir then fault.raise(fault.USAGE, "data: check needs a directory") end
   return check((args.dir:gsub("(.)/+$", "%1")))
 end

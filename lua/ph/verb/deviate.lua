@@ -1,8 +1,8 @@
 --- `phrun deviate SPEC|DIR --reason "..."`: records a departure from the lock, with its reason, for ever.
 --
--- With a spec: every field in which it differs from the lock is recorded with both values; runs under the changed spec then
--- count, marked. Rules, categories and predictions can not be departed from: the verdict applies the locked ones whatever
--- happens. With a directory: a departure that no field shows (another machine, a power cut).
+-- With a spec: every field in which it differs from the lock is recorded with both values; runs under the changed spec
+-- then count, marked. Rules, categories and predictions can not be departed from: the verdict applies the locked ones
+-- whatever happens. With a directory: a departure that no field shows (another machine, a power cut).
 
 local native = require "ph.native"
 local fault = require "ph.util.fault"
@@ -16,11 +16,13 @@ local results = require "ph.run.results"
 local deviation = {}
 
 function deviation.arguments(parser)
-  parser:argument("spec"):argname "SPEC|DIR":description "the changed spec, or the results directory for a departure that no field shows"
+  parser:argument("spec"):argname "SPEC|DIR"
+    :description "the changed spec, or the results directory for a departure that no field shows"
   parser:argument("overrides"):argname "key=value":args "*":description "changes of the command line"
   options.out(parser)
   parser:option "--reason":argname "TEXT":description "why (required)"
-  parser:option "--field":argname "FIELD":count "*":description "only this field may differ, as in train.epochs; may be repeated"
+  parser:option("--field"):argname "FIELD":count "*"
+    :description "only this field may differ, as in train.epochs; may be repeated"
 end
 
 local fixed <const> = { "rules", "categories", "predictions" }
@@ -29,7 +31,9 @@ local function refuse_rules(differences)
   for _, d in ipairs(differences) do
     for _, prefix in ipairs(fixed) do
       if plan.under(d.field, prefix) then
-        fault.raise(fault.TAMPERED, "%s can not be departed from: the verdict applies the locked rules; a new plan needs a new lock in another directory\n  %s", prefix, plan.line(d))
+        fault.raise(fault.TAMPERED,
+          "%s can not be departed from: the verdict applies the locked rules; a new plan needs a new lock in "
+          .. "another directory\n  %s", prefix, plan.line(d))
       end
     end
   end
@@ -74,17 +78,26 @@ local function event_of_spec(args)
   if not reg then fault.raise(fault.GUARD, "%s: not locked; there is nothing to depart from", dir) end
   local now = registration.plan(experiment, job.cells(experiment))
   local differences = registration.unrecorded(reg, now, registration.deviations(dir))
-  if #differences == 0 then fault.raise(fault.USAGE, "%s: the spec is as it was locked (name the directory for a departure that no field shows)", dir) end
+  if #differences == 0 then
+    fault.raise(fault.USAGE,
+      "%s: the spec is as it was locked (name the directory for a departure that no field shows)", dir)
+  end
   refuse_rules(differences)
   check_fields(differences, args.field or {})
   experiment.lock = reg.lock
-  return dir, { event = "deviation", reason = args.reason, fields = json.list(differences), runs = changed_runs(reg, job.cells(experiment)) }
+  return dir,
+    { event = "deviation", reason = args.reason, fields = json.list(differences),
+      runs = changed_runs(reg, job.cells(experiment)) }
 end
 
 local function event_of_directory(args)
   local dir = args.spec:gsub("(.)/+$", "%1")
-  if not registration.read(dir) then fault.raise(fault.GUARD, "%s: not locked; there is nothing to depart from", dir) end
-  if args.field and #args.field > 0 then fault.raise(fault.USAGE, "--field goes with a spec, whose changed fields are recorded") end
+  if not registration.read(dir) then
+    fault.raise(fault.GUARD, "%s: not locked; there is nothing to depart from", dir)
+  end
+  if args.field and #args.field > 0 then
+    fault.raise(fault.USAGE, "--field goes with a spec, whose changed fields are recorded")
+  end
   return dir, { event = "deviation", reason = args.reason, fields = json.list {}, runs = {} }
 end
 
@@ -97,7 +110,9 @@ local function record(dir, event)
 end
 
 function deviation.main(args)
-  if not args.reason or not args.reason:find "%S" then fault.raise(fault.USAGE, "deviate: --reason \"why\" is needed") end
+  if not args.reason or not args.reason:find "%S" then
+    fault.raise(fault.USAGE, "deviate: --reason \"why\" is needed")
+  end
   local at = native.stat(args.spec)
   local dir, event = (at and at.kind == "dir" and event_of_directory or event_of_spec)(args)
   record(dir, event)

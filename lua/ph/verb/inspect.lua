@@ -1,4 +1,5 @@
---- `phrun inspect SPEC --program [key=value ...]` prints compiled programs; `phrun inspect RUN.h5` the contents of a run file.
+--- `phrun inspect SPEC --program [key=value ...]` prints compiled programs; `phrun
+-- inspect RUN.h5` the contents of a run file.
 
 local native = require "ph.native"
 local fault = require "ph.util.fault"
@@ -16,7 +17,8 @@ function inspect.arguments(parser)
   parser:argument("overrides"):argname "key=value":args "*":description "which cells of the spec"
   parser:flag "--program":hidden_name "--plan":description "print the compiled program of each model"
   parser:flag "--ir":description "print the canonical text of each model"
-  parser:option("-t --threads"):argname "N":default "1":convert(tonumber):description "threads the program is compiled for"
+  parser:option("-t --threads"):argname "N":default "1":convert(tonumber)
+    :description "threads the program is compiled for"
 end
 
 --- One cell of every model.
@@ -65,7 +67,10 @@ local function content_row(file, item)
   if item.kind == "text" then return { item.path, "text", tables.bytes(#file:text(item.path)) } end
   local t <close> = file:tensor(item.path)
   local n = t:count()
-  return { item.path, t:dtype() .. " (" .. table.concat(t:shape(), ", ") .. ")", n > 0 and string.format("%.4g .. %.4g", t:min(), t:max()) or "" }
+  return {
+    item.path, t:dtype() .. " (" .. table.concat(t:shape(), ", ") .. ")",
+    n > 0 and string.format("%.4g .. %.4g", t:min(), t:max()) or "",
+  }
 end
 
 --- Everything below a path, depth first, in name order.

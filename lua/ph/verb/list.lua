@@ -8,8 +8,10 @@
 -- A verb whose module is not installed is not listed and not accepted.
 
 return {
-  { "run", "ph.verb.run", "run an experiment: train every cell, measure, save; goes on where it was (the default verb)" },
-  { "check", "ph.verb.check", "compile only: shapes, parameters, cost, time and the bounds that hold; of a run file, the bounds at its weights" },
+  { "run", "ph.verb.run",
+    "run an experiment: train every cell, measure, save; goes on where it was (the default verb)" },
+  { "check", "ph.verb.check",
+    "compile only: shapes, parameters, cost, time and the bounds that hold; of a run file, the bounds at its weights" },
   { "lock", "ph.verb.lock", "freeze grid, protocol, data and rules of a spec under a hash" },
   { "deviate", "ph.verb.deviate", "record a departure from the lock, with its reason" },
   { "verdict", "ph.verb.verdict", "apply the locked rules to the results" },
@@ -17,7 +19,8 @@ return {
   { "status", "ph.verb.status", "what a results directory holds" },
   { "report", "ph.verb.report", "one page with plan, results, rules and figures" },
   { "plot", "ph.verb.plot", "draw figures from results" },
-  { "inspect", "ph.verb.inspect", "print compiled programs (--program), canonical texts (--ir) or the contents of a run file" },
+  { "inspect", "ph.verb.inspect",
+    "print compiled programs (--program), canonical texts (--ir) or the contents of a run file" },
   { "recover", "ph.verb.recover", "rebuild a ledger from a run's log" },
   { "data", "ph.verb.data", "where data sets are and how to get them" },
   { "laws", "ph.verb.laws", "run the law suite" },

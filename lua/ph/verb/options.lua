@@ -8,7 +8,8 @@ local options = {}
 --- A spec and its overrides; `name` and `words` where something else is taken too.
 function options.spec(parser, name, words)
   parser:argument("spec"):argname(name or "SPEC"):description(words or "a Lua file that returns ph.experiment { ... }")
-  parser:argument("overrides"):argname "key=value":args "*":description "restrict an axis of the grid (depth=240, family=ph,resnet) or set a value of the spec"
+  parser:argument("overrides"):argname "key=value":args "*"
+    :description "restrict an axis of the grid (depth=240, family=ph,resnet) or set a value of the spec"
 end
 
 function options.out(parser)
@@ -29,7 +30,8 @@ function options.seconds(word)
 end
 
 function options.workers(parser)
-  parser:option("-j --jobs"):argname "N":default "1":convert(whole):description "runs at the same time, each in its own process"
+  parser:option("-j --jobs"):argname "N":default "1":convert(whole)
+    :description "runs at the same time, each in its own process"
   parser:option("-t --threads"):argname "N":convert(whole):description "threads of a run (default: cores / jobs)"
 end
 

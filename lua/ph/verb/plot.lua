@@ -1,5 +1,5 @@
---- `phrun plot RESULTS [FIGURE]`: draws the figures that a result file carries, or those of all run files of a directory; of a
--- directory also the figure "cells", made from its ledger.
+--- `phrun plot RESULTS [FIGURE]`: draws the figures that a result file carries, or those of all run files of a
+-- directory; of a directory also the figure "cells", made from its ledger.
 --
 -- Nothing but the results is read: no spec, no display. Without --to each figure is drawn as PNG, SVG and PDF.
 
@@ -15,7 +15,8 @@ function verb.arguments(parser)
   parser:argument("results"):argname "RESULTS":description "a result file (.h5) or a results directory"
   parser:argument("figure"):argname "FIGURE":args "?":description "one figure by its name; default: all"
   parser:option "--to":argname "FORMAT":description "png, svg, pdf or text (default: png, svg and pdf)"
-  parser:option "--with":argname "DIR":count "*":description "figure 'cells': draw the cells of this results directory too"
+  parser:option("--with"):argname "DIR":count "*"
+    :description "figure 'cells': draw the cells of this results directory too"
   parser:option "--out":argname "DIR":description "where the pictures go (default: figures beside the results)"
 end
 
@@ -35,7 +36,9 @@ end
 --- The figure of a directory's ledger, and of those drawn with it; nil when there is none.
 local function ledger_figure(dir, others)
   for _, other in ipairs(others or {}) do
-    if not native.stat(other .. "/ledger.jsonl") then fault.raise(fault.USAGE, "%s: not a results directory (it has no ledger.jsonl)", other) end
+    if not native.stat(other .. "/ledger.jsonl") then
+      fault.raise(fault.USAGE, "%s: not a results directory (it has no ledger.jsonl)", other)
+    end
   end
   if not native.stat(dir .. "/ledger.jsonl") then return nil end
   return cells_figure.figure(table.move(others or {}, 1, #(others or {}), 2, { dir }))
@@ -76,7 +79,8 @@ local function chosen(found, name)
   end
   if #out == 0 then
     names = unique(names)
-    fault.raise(fault.USAGE, "no figure '%s'%s", name, #names > 0 and string.format(" (there %s %s)", #names == 1 and "is" or "are", table.concat(names, ", ")) or "")
+    fault.raise(fault.USAGE, "no figure '%s'%s", name,
+      #names > 0 and string.format(" (there %s %s)", #names == 1 and "is" or "are", table.concat(names, ", ")) or "")
   end
   return out
 end
@@ -93,7 +97,8 @@ local function draw_one(f, wanted, dir)
     if kind == "text" then
       native.write(1, figure.title .. "\n\n" .. figures.text(figure, native.columns(1)) .. "\n")
     else
-      local path = string.format("%s/%s%s.%s", dir, f.several and f.path:match "([^/]*)%.h5$" .. "-" or "", f.name, kind)
+      local path = string.format("%s/%s%s.%s", dir, f.several and f.path:match "([^/]*)%.h5$" .. "-" or "", f.name,
+        kind)
       figures.draw(figure, path)
       native.write(1, path .. "\n")
     end

@@ -1,8 +1,9 @@
 --- `phrun recover LOG --out DIR`: rebuilds a ledger from a run's log, from its lines "run-record {json}".
 --
--- Every event of such a ledger is `recovered`; nothing ever takes the mark away, and a verdict over it says so first. The log
--- carries what the runs printed, so weights and profiles stay lost. A line that is cut short or is no record is told and left
--- out. Of several records of a run the last counts; when two that ended alike have other numbers, that is told.
+-- Every event of such a ledger is `recovered`; nothing ever takes the mark away, and a verdict over it says
+-- so first. The log carries what the runs printed, so weights and profiles stay lost. A line that is cut
+-- short or is no record is told and left out. Of several records of a run the last counts; when two that
+-- ended alike have other numbers, that is told.
 
 local native = require "ph.native"
 local fault = require "ph.util.fault"
@@ -17,7 +18,8 @@ local needed <const> = { "run", "label", "status", "cell", "metrics" }
 
 function recover.arguments(parser)
   parser:argument("log"):argname "LOG":description "what `phrun run` printed"
-  parser:option "--out":argname "DIR":description "where the ledger goes (required); a registration.json that is already there is kept"
+  parser:option("--out"):argname "DIR"
+    :description "where the ledger goes (required); a registration.json that is already there is kept"
 end
 
 local function record_of(text)
@@ -33,8 +35,8 @@ local function contradicts(a, b)
   return a.status == b.status and ledger.closing[a.status] and json.encode(a.metrics) ~= json.encode(b.metrics)
 end
 
---- The records in a log's text, the last of each run, in order of first appearance. Returns { records, problems (lines),
--- left_out = number of lines }.
+--- The records in a log's text, the last of each run, in order of first appearance. Returns { records, problems
+-- (lines), left_out = number of lines }.
 function recover.parse(text)
   local out, by_run, n = { records = {}, problems = {}, left_out = 0 }, {}, 0
   local function tell(format, ...) out.problems[#out.problems + 1] = string.format("line %d: " .. format, n, ...) end
@@ -45,7 +47,9 @@ function recover.parse(text)
     if stop then record, problem = record_of(line:sub(stop + 1)) end
     if record then
       local slot = by_run[record.run] or #out.records + 1
-      if out.records[slot] and contradicts(out.records[slot], record) then tell("%s has other numbers than before; these count", record.label) end
+      if out.records[slot] and contradicts(out.records[slot], record) then
+        tell("%s has other numbers than before; these count", record.label)
+      end
       by_run[record.run], out.records[slot] = slot, record
     elseif stop then
       out.left_out = out.left_out + 1
@@ -58,7 +62,10 @@ end
 local function fresh_store(dir)
   if native.stat(ledger.path(dir)) then
     local state = fault.check(fault.RUNTIME, ledger.read(dir))
-    if #state.events > 0 or state.problem then fault.raise(fault.RUNTIME, "%s has a ledger already; a recovered one goes into a directory of its own (--out)", dir) end
+    if #state.events > 0 or state.problem then
+      fault.raise(fault.RUNTIME, "%s has a ledger already; a recovered one goes into a directory of its own (--out)",
+        dir)
+    end
   end
   local store, problem, kind = results.open(dir)
   if not store then fault.raise(kind == "tampered" and fault.TAMPERED or fault.RUNTIME, "%s", problem) end
@@ -67,7 +74,9 @@ end
 
 local function write(store, records, log, sha)
   for _, record in ipairs(records) do
-    local ok, problem = store:append { event = "recovered", run = record.run, record = record, log = log, log_sha256 = sha }
+    local ok, problem = store:append {
+      event = "recovered", run = record.run, record = record, log = log, log_sha256 = sha,
+    }
     if not ok then
       store:release()
       fault.raise(fault.RUNTIME, "%s", problem)
@@ -84,7 +93,9 @@ function recover.main(args)
   if #found.records == 0 then fault.raise(fault.RUNTIME, "%s: no line 'run-record {...}' in it", args.log) end
   local dir = args.out:gsub("(.)/+$", "%1")
   write(fresh_store(dir), found.records, args.log, native.sha256(text))
-  native.write(1, string.format("%s: %d runs recovered from %s, %d lines left out; marked as recovered for ever\n", dir, #found.records, args.log, found.left_out))
+  native.write(1,
+    string.format("%s: %d runs recovered from %s, %d lines left out; marked as recovered for ever\n", dir,
+      #found.records, args.log, found.left_out))
   return #found.problems > 0 and fault.RUNTIME or 0
 end
 

@@ -1,6 +1,6 @@
---- `phrun report DIR`: the whole experiment on one page, DIR/report.html and DIR/report.md: question, plan, grid with status, rules
--- with numbers and truth values, predictions, deviations, figures, certificates, provenance. Made from the results directory
--- alone; the same results give the same page.
+--- `phrun report DIR`: the whole experiment on one page, DIR/report.html and DIR/report.md: question, plan, grid with
+-- status, rules with numbers and truth values, predictions, deviations, figures, certificates, provenance. Made from
+-- the results directory alone; the same results give the same page.
 
 local native = require "ph.native"
 local fault = require "ph.util.fault"
@@ -31,7 +31,10 @@ local function unregistered(dir, experiment)
   local text, file = parts.spec_text(dir, state)
   if not text then fault.raise(fault.RUNTIME, "%s: no registration and no run file to read the spec from", dir) end
   local loaded, problems = spec.load_text(text, file, parts.overrides(state))
-  if not loaded then fault.raise(fault.RUNTIME, "%s: the spec in its run files does not load: %s; name the spec instead", dir, problems[1].text) end
+  if not loaded then
+    fault.raise(fault.RUNTIME, "%s: the spec in its run files does not load: %s; name the spec instead", dir,
+      problems[1].text)
+  end
   local reg = verdict.unlocked(loaded)
   reg.source = { file = file, text = text }
   return reg
@@ -68,7 +71,10 @@ function report.document(outcome)
   push(doc.blocks, parts.deviations(outcome))
   local drawn = figures.all(outcome.audit.table, parts.figure_metrics(reg))
   if #drawn > 0 then
-    push(doc.blocks, { { kind = "heading", text = "Figures" }, { kind = "text", tone = "quiet", text = figures.caption }, { kind = "figures", items = drawn } })
+    push(doc.blocks, {
+      { kind = "heading", text = "Figures" }, { kind = "text", tone = "quiet", text = figures.caption },
+      { kind = "figures", items = drawn },
+    })
   end
   push(doc.blocks, parts.grid(outcome))
   push(doc.blocks, parts.certificates(outcome))

@@ -1,5 +1,5 @@
---- `phrun run SPEC [key=value ...]`: from a spec to results on disk. What there is to do is said (-n) or done (ph.run.session);
--- failures set the exit code.
+--- `phrun run SPEC [key=value ...]`: from a spec to results on disk. What there is to do is said (-n) or done
+-- (ph.run.session); failures set the exit code.
 
 local native = require "ph.native"
 local changes = require "ph.run.changes"
@@ -25,7 +25,8 @@ function run.arguments(parser)
   parser:flag("-k --keep-going"):description "go on with the other cells when one fails"
   parser:flag("-n --dry-run"):description "only say what would run, and why"
   parser:flag("-q --quiet"):description "no progress"
-  parser:option("--checkpoint"):argname "SECONDS":convert(options.seconds):description "time between checkpoints (default: what the protocol says); 0: after every step"
+  parser:option("--checkpoint"):argname "SECONDS":convert(options.seconds)
+    :description "time between checkpoints (default: what the protocol says); 0: after every step"
 end
 
 -- ---- what there is to do ----
@@ -33,7 +34,11 @@ end
 --- Why a job runs, or why not: "done" | "resume" | "run", and the reason.
 function run.decide(store, one)
   local record = store:finished(one.run)
-  if record then return "done", record.status == "diverged" and "already done: it diverged" or "already done: same model, task, data, protocol and measures" end
+  if record then
+    return "done",
+      record.status == "diverged" and "already done: it diverged"
+        or "already done: same model, task, data, protocol and measures"
+  end
   if native.stat(results.checkpoint_path(store.dir, one.run)) then return "resume", "goes on from its checkpoint" end
   local before = store.records[one.run]
   if before and before.status == "failed" then return "run", "failed before: " .. tostring(before.reason) end
@@ -53,7 +58,8 @@ local function dry_run(store, cells)
     end
   end
   native.write(1, table.concat(tables.render({ "run", "cell", "", "reason" }, rows), "\n") .. "\n")
-  native.write(1, string.format("%d to run, %d to go on with, %d already done\n", counts.run, counts.resume, counts.done))
+  native.write(1,
+    string.format("%d to run, %d to go on with, %d already done\n", counts.run, counts.resume, counts.done))
   return 0
 end
 
@@ -70,7 +76,10 @@ local function count_jobs(cells)
 end
 
 local function opened_event(experiment, cells, args)
-  return { event = "opened", spec = experiment.name, spec_hash = cells[1].jobs[1].spec_hash, overrides = json.list(args.overrides), planned = count_jobs(cells), version = native.machine().version }
+  return {
+    event = "opened", spec = experiment.name, spec_hash = cells[1].jobs[1].spec_hash,
+    overrides = json.list(args.overrides), planned = count_jobs(cells), version = native.machine().version,
+  }
 end
 
 local function resume_hint(args)
@@ -82,8 +91,8 @@ end
 local function head_line(store, experiment, session, args)
   local n, parallel = count_jobs(session.cells), args.jobs > 1 and string.format("%d at once, ", args.jobs) or ""
   local done = session.skipped > 0 and string.format(", %d of them already done", session.skipped) or ""
-  return string.format("%s: %d run%s%s; %s%d thread%s each; results in %s\n", experiment.name, n, n == 1 and "" or "s", done, parallel, args.threads,
-    args.threads == 1 and "" or "s", store.dir)
+  return string.format("%s: %d run%s%s; %s%d thread%s each; results in %s\n", experiment.name, n, n == 1 and "" or "s",
+    done, parallel, args.threads, args.threads == 1 and "" or "s", store.dir)
 end
 
 --- The verdict at the end of a run when the spec has rules; the run's own exit code stands.

@@ -48,8 +48,10 @@ function status.collect(dir)
   if state.missing then fault.raise(fault.RUNTIME, "%s: not a results directory (it has no ledger.jsonl)", dir) end
   local opened = last_opened(state)
   return {
-    dir = dir, spec = opened.spec, spec_hash = opened.spec_hash, planned = opened.planned, events = #state.events, counts = counts_of(state),
-    chain_ok = state.chain_ok, problem = state.problem, torn = state.torn, runs = json.list(state.runs), unfinished = json.list(status.open_runs(state)),
+    dir = dir, spec = opened.spec, spec_hash = opened.spec_hash, planned = opened.planned, events = #state.events,
+    counts = counts_of(state),
+    chain_ok = state.chain_ok, problem = state.problem, torn = state.torn, runs = json.list(state.runs),
+    unfinished = json.list(status.open_runs(state)),
   }
 end
 
@@ -70,8 +72,11 @@ local function run_rows(data)
   local rows = {}
   for i, r in ipairs(data.runs) do
     local metrics = r.metrics or {}
-    rows[i] = { r.run, r.label, r.status .. (r.recovered and " (recovered)" or ""), r.chosen and "*" or "", r.epochs and tostring(r.epochs) or "-", accuracy(r, "val.accuracy"),
-      accuracy(r, "test.accuracy"), tables.fixed(metrics.growth, 2), tables.fixed(r.seconds, 1), (r.spec_hash or "-"):sub(1, 8), r.reason or "" }
+    rows[i] = {
+      r.run, r.label, r.status .. (r.recovered and " (recovered)" or ""), r.chosen and "*" or "",
+      r.epochs and tostring(r.epochs) or "-", accuracy(r, "val.accuracy"), accuracy(r, "test.accuracy"),
+      tables.fixed(metrics.growth, 2), tables.fixed(r.seconds, 1), (r.spec_hash or "-"):sub(1, 8), r.reason or "",
+    }
   end
   return rows
 end
@@ -80,13 +85,20 @@ end
 local function progress_text(data)
   local text = count_text(data.counts)
   if not data.planned then return text end
-  if #data.runs <= data.planned then return string.format("%s of %d planned run%s", text, data.planned, data.planned == 1 and "" or "s") end
+  if #data.runs <= data.planned then
+    return string.format("%s of %d planned run%s", text, data.planned, data.planned == 1 and "" or "s")
+  end
   return string.format("%s; the last start planned %d", text, data.planned)
 end
 
 local function text_of(data)
-  local out = { string.format("%s: %s (spec %s), %s", data.dir, data.spec or "?", (data.spec_hash or "?"):sub(1, 8), progress_text(data)), "" }
-  local headers = { "run", "cell", "status", "chosen", "epochs", "val acc %", "test acc %", "growth", "seconds", "spec", "" }
+  local out = {
+    string.format("%s: %s (spec %s), %s", data.dir, data.spec or "?", (data.spec_hash or "?"):sub(1, 8),
+      progress_text(data)), "",
+  }
+  local headers = {
+    "run", "cell", "status", "chosen", "epochs", "val acc %", "test acc %", "growth", "seconds", "spec", "",
+  }
   for _, line in ipairs(tables.render(headers, run_rows(data))) do out[#out + 1] = line end
   for _, u in ipairs(data.unfinished) do
     local kept = native.stat(results.checkpoint_path(data.dir, u.run))
@@ -97,7 +109,10 @@ local function text_of(data)
     out[#out + 1] = ""
     table.move(cells, 1, #cells, #out + 1, out)
   end
-  if data.torn > 0 then out[#out + 1] = string.format("the last line of the ledger was cut short by a crash (%d bytes); the next run removes it", data.torn) end
+  if data.torn > 0 then
+    out[#out + 1] = string.format(
+      "the last line of the ledger was cut short by a crash (%d bytes); the next run removes it", data.torn)
+  end
   if data.problem then out[#out + 1] = "BROKEN LEDGER: " .. data.problem end
   return table.concat(out, "\n") .. "\n"
 end

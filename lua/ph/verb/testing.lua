@@ -43,7 +43,8 @@ local function check_shape(want, got)
 end
 
 --- Fails unless every element of `got` is within atol + rtol |want| of `want`.
--- want, got: numbers, tensors or nested lists. options: atol (default 0), rtol (default 0), why: the reason of the tolerance.
+-- want, got: numbers, tensors or nested lists. options: atol (default 0), rtol (default
+-- 0), why: the reason of the tolerance.
 function testing.near(want, got, options)
   options = options or {}
   local atol, rtol = options.atol or 0, options.rtol or 0

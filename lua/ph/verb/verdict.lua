@@ -1,8 +1,8 @@
 --- `phrun verdict SPEC | DIR`: applies the locked rules to the results.
 --
--- With a spec, it must be the locked one (a comment may differ, a threshold may not); with a directory alone, the locked
--- plan is all there is. Exit codes: 0 the rules hold, 10 they say no, 11 not evaluable (or data changed, test set opened
--- twice, no lock), 3 something was tampered with: then no verdict is printed.
+-- With a spec, it must be the locked one (a comment may differ, a threshold may not); with a directory alone, the
+-- locked plan is all there is. Exit codes: 0 the rules hold, 10 they say no, 11 not evaluable (or data changed, test
+-- set opened twice, no lock), 3 something was tampered with: then no verdict is printed.
 
 local native = require "ph.native"
 local fault = require "ph.util.fault"
@@ -26,11 +26,19 @@ end
 local function plain(outcome)
   local j, a = outcome.judged or {}, outcome.audit
   local rules, predictions = json.list {}, json.list {}
-  for i, r in ipairs(j.rules or {}) do rules[i] = { name = r.name, truth = words.truth(r.truth), text = r.text, reasons = json.list(r.reasons) } end
-  for i, p in ipairs(j.predictions or {}) do predictions[i] = { name = p.name, score = words.hit(p.hit), value = p.value, band = p.band, reasons = json.list(p.reasons) } end
+  for i, r in ipairs(j.rules or {}) do
+    rules[i] = { name = r.name, truth = words.truth(r.truth), text = r.text, reasons = json.list(r.reasons) }
+  end
+  for i, p in ipairs(j.predictions or {}) do
+    predictions[i] = {
+      name = p.name, score = words.hit(p.hit), value = p.value, band = p.band, reasons = json.list(p.reasons),
+    }
+  end
   return {
-    name = outcome.reg.plan.name, lock = outcome.reg.lock, code = judgement.code(outcome), category = j.category, truth = words.truth(j.truth), rules = rules,
-    predictions = predictions, planned = a.planned, present = a.present, missing = json.list(a.missing), notes = json.list(a.notes),
+    name = outcome.reg.plan.name, lock = outcome.reg.lock, code = judgement.code(outcome), category = j.category,
+    truth = words.truth(j.truth), rules = rules,
+    predictions = predictions, planned = a.planned, present = a.present, missing = json.list(a.missing),
+    notes = json.list(a.notes),
     guard = json.list(a.guard), tampered = json.list(a.tampered), recovered = a.recovered, test_opened = a.opened_most,
   }
 end
@@ -41,14 +49,18 @@ local function of_spec(args)
   local dir = options.directory(args, experiment)
   local reg = registration.read(dir)
   if not reg then return dir, judgement.unlocked(experiment) end
-  registration.require_same(dir, reg, registration.plan(experiment, job.cells(experiment)), registration.deviations(dir))
+  registration.require_same(dir, reg, registration.plan(experiment, job.cells(experiment)),
+    registration.deviations(dir))
   return dir, reg
 end
 
 local function of_directory(args)
   local dir = args.out or args.spec:gsub("(.)/+$", "%1")
   local reg = registration.read(dir)
-  if not reg then fault.raise(fault.GUARD, "%s: not registered: there is no registration.json; `phrun lock SPEC` makes one before the runs", dir) end
+  if not reg then
+    fault.raise(fault.GUARD,
+      "%s: not registered: there is no registration.json; `phrun lock SPEC` makes one before the runs", dir)
+  end
   return dir, reg
 end
 

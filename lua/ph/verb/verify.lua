@@ -1,4 +1,5 @@
---- `phrun verify DIR [--against DIR2] [--replay K]`: is everything in a results directory what the ledger says, to the bit?
+--- `phrun verify DIR [--against DIR2] [--replay K]`: is everything in a results
+-- directory what the ledger says, to the bit?
 
 local native = require "ph.native"
 local fault = require "ph.util.fault"
@@ -21,7 +22,8 @@ end
 function verify.arguments(parser)
   parser:argument("dir"):argname "DIR":description "a results directory"
   parser:option "--against":argname "DIR2":description "compare weights and histories of the same cells bit by bit"
-  parser:option "--replay":argname "K":convert(count):description "run K cells again from their files and compare the bits"
+  parser:option "--replay":argname "K":convert(count)
+    :description "run K cells again from their files and compare the bits"
 end
 
 local function open_state(dir)
@@ -46,36 +48,48 @@ local function check_contents(path, record, problems)
   end
   local file = run.file
   local ir, text = file:text "/ir", file:text "/config/run"
-  if native.sha256(ir) ~= file:attr("/ir", "sha256") then problems[#problems + 1] = path .. ": the IR text does not fit its hash" end
-  if native.sha256(text):sub(1, 16) ~= record.run then problems[#problems + 1] = path .. ": the configuration does not give the hash in its name" end
+  if native.sha256(ir) ~= file:attr("/ir", "sha256") then
+    problems[#problems + 1] = path .. ": the IR text does not fit its hash"
+  end
+  if native.sha256(text):sub(1, 16) ~= record.run then
+    problems[#problems + 1] = path .. ": the configuration does not give the hash in its name"
+  end
   local inside, outside = run.record, plain_record(record)
   inside.chosen, outside.chosen = nil, nil -- a later selection may choose another candidate
-  if json.encode(inside) ~= json.encode(outside) then problems[#problems + 1] = path .. ": its record is not the ledger's" end
+  if json.encode(inside) ~= json.encode(outside) then
+    problems[#problems + 1] = path .. ": its record is not the ledger's"
+  end
   file:close()
 end
 
 local function check_file(dir, record, problems)
   local path = results.run_path(dir, record.run)
   if not record.file then
-    if ledger.closing[record.status] and not record.recovered then problems[#problems + 1] = "the ledger names no file for run " .. record.run end
+    if ledger.closing[record.status] and not record.recovered then
+      problems[#problems + 1] = "the ledger names no file for run " .. record.run
+    end
     return
   end
   if not native.stat(path) then
     problems[#problems + 1] = path .. ": missing"
     return
   end
-  if native.sha256_file(path) ~= record.file.sha256 then problems[#problems + 1] = path .. ": changed since it was written (its SHA-256 is not the ledger's)" end
+  if native.sha256_file(path) ~= record.file.sha256 then
+    problems[#problems + 1] = path .. ": changed since it was written (its SHA-256 is not the ledger's)"
+  end
   check_contents(path, record, problems)
 end
 
---- Files that no event names. A run that was killed between writing its file and its event still has its checkpoint: the next
--- run finishes it, so that is no fault.
+--- Files that no event names. A run that was killed between writing its file and its event still has its checkpoint:
+-- the next run finishes it, so that is no fault.
 local function check_strangers(dir, state, problems)
   local known = {}
   for _, r in ipairs(state.runs) do known[r.run .. ".h5"] = true end
   for _, name in ipairs(native.list_dir(dir .. "/runs") or {}) do
     local unfinished = native.stat(dir .. "/checkpoints/" .. name) ~= nil
-    if name:find "%.h5$" and not known[name] and not unfinished then problems[#problems + 1] = dir .. "/runs/" .. name .. ": not in the ledger" end
+    if name:find "%.h5$" and not known[name] and not unfinished then
+      problems[#problems + 1] = dir .. "/runs/" .. name .. ": not in the ledger"
+    end
   end
 end
 
@@ -105,7 +119,8 @@ local function difference(a, b, path)
   local x <close> = a:tensor(path)
   local y <close> = b:tensor(path)
   if x:dtype() ~= y:dtype() or table.concat(x:shape(), "x") ~= table.concat(y:shape(), "x") then
-    return string.format("%s is %s (%s) and %s (%s)", path, x:dtype(), table.concat(x:shape(), "x"), y:dtype(), table.concat(y:shape(), "x"))
+    return string.format("%s is %s (%s) and %s (%s)", path, x:dtype(), table.concat(x:shape(), "x"), y:dtype(),
+      table.concat(y:shape(), "x"))
   end
   if x:bytes() == y:bytes() then return nil end
   local wide_x, wide_y = x:cast "f64", y:cast "f64"
@@ -156,7 +171,8 @@ end
 local function compare(dir, state, other)
   local lines, same = verify.against(dir, state, other)
   for _, line in ipairs(lines) do native.write(1, "  " .. line .. "\n") end
-  native.write(1, string.format("%s against %s: %d runs with the same bits, %d differences\n", dir, other, same, #lines))
+  native.write(1,
+    string.format("%s against %s: %d runs with the same bits, %d differences\n", dir, other, same, #lines))
   return #lines == 0 and 0 or fault.NO
 end
 
@@ -168,7 +184,9 @@ function verify.main(args)
     native.write(1, string.format("%s: %d problem%s\n", dir, #problems, #problems == 1 and "" or "s"))
     return fault.TAMPERED
   end
-  native.write(1, string.format("%s: sound: %d events in one chain, %d runs, every file as the ledger says\n", dir, #state.events, #state.runs))
+  native.write(1,
+    string.format("%s: sound: %d events in one chain, %d runs, every file as the ledger says\n", dir, #state.events,
+      #state.runs))
   if outcome then native.write(1, verdict.conclusion(outcome) .. "\n") end
   if args.replay then return replay.main(dir, state, args.replay, verify.compare_files) end
   return args.against and compare(dir, state, (args.against:gsub("(.)/+$", "%1"))) or 0

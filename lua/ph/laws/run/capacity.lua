@@ -12,7 +12,8 @@ law.keys = {
   { "width", kind = "integer", min = 2, max = 512, default = 32, doc = "width of the state" },
   { "seeds", kind = "integer", min = 1, max = 1000, default = 3, doc = "streams" },
   { "step", kind = "number", above = 0, max = 10, default = 0.05, doc = "step size h" },
-  { "damping", kind = "number", min = 0, max = 100, default = 0.31622776601683794, doc = "deviation of the entries of L times sqrt(width)" },
+  { "damping", kind = "number", min = 0, max = 100, default = 0.31622776601683794,
+    doc = "deviation of the entries of L times sqrt(width)" },
   { "noise", kind = "number", min = 0, max = 10, default = 0.25, doc = "noise on every input coordinate" },
   { "train", kind = "integer", min = 4, max = 100000, default = 100, doc = "training points" },
   { "test", kind = "integer", min = 4, max = 100000, default = 400, doc = "test points" },
@@ -71,7 +72,9 @@ end
 --- The stacks of one seed: M_t of the stream, I + W_t of the standard one.
 local function stacks(v, seed)
   local d, L = v.width, v.depth
-  local s = stream.random { depth = L, width = d, step = v.step, transport = 1, damping = v.damping / math.sqrt(d), port = 1, seed = seed }
+  local s = stream.random {
+    depth = L, width = d, step = v.step, transport = 1, damping = v.damping / math.sqrt(d), port = 1, seed = seed,
+  }
   local W, I = native.random("normal", seed, "laws.W", { L, d, d }, 1 / math.sqrt(d)), native.eye(d)
   local standard = {}
   for t = 1, L do standard[t] = I + W:index(1, t) end
@@ -107,8 +110,11 @@ local function measure_map(P, B, data)
   local embedded = (data.test * B:transpose()):rownorms()
   local rows = unit_rows(test)
   local sv = la.svd(E)
-  return { accuracy = readout(unit_rows(train), data.labels, rows, data.wanted), cosine = mean_cosine(rows), largest = sv:at(1), smallest = sv:at(sv:count()),
-           growth = m.ratio(test:rownorms(), embedded):quantile(0.5), spectrum = sv }
+  return {
+    accuracy = readout(unit_rows(train), data.labels, rows, data.wanted), cosine = mean_cosine(rows),
+    largest = sv:at(1), smallest = sv:at(sv:count()), growth = m.ratio(test:rownorms(), embedded):quantile(0.5),
+    spectrum = sv,
+  }
 end
 
 local function one_seed(v, seed)
@@ -119,7 +125,10 @@ local function one_seed(v, seed)
   data.train, data.labels = points(v, seed, "train", v.train)
   data.test, data.wanted = points(v, seed, "test", v.test)
   local B, I = native.random("normal", seed, "laws.embed", { d, d }), native.eye(d)
-  local out = { ph = measure_map(ph, I, data), ph_embed = measure_map(ph, B, data), std = measure_map(plain, I, data), std_embed = measure_map(plain, B, data) }
+  local out = {
+    ph = measure_map(ph, I, data), ph_embed = measure_map(ph, B, data), std = measure_map(plain, I, data),
+    std_embed = measure_map(plain, B, data),
+  }
   out.ph_logs = native.laws.spectrum(ph_stack, 60, 1)
   out.std_logs = native.laws.spectrum(stack_of(standard, d), 60, 1)
   return out
@@ -147,7 +156,8 @@ local function summarize(seeds)
   end
   local floors, spans, growth = {}, {}, {}
   for i, s in ipairs(seeds) do
-    floors[i], spans[i], growth[i] = math.log(s.std_embed.largest / s.std_embed.smallest, 10), decades(s.std_logs), math.log(s.std.growth, 10)
+    floors[i], spans[i], growth[i] = math.log(s.std_embed.largest / s.std_embed.smallest, 10), decades(s.std_logs),
+      math.log(s.std.growth, 10)
   end
   metrics["std.span.svd"] = select(2, extremes(floors))
   metrics["std.span.least"], metrics["std.span.most"] = extremes(spans)
@@ -168,10 +178,17 @@ local function figure(v, seeds)
     dots_ph[i], dots_std[i] = { i, 100 * s.ph.accuracy }, { i, 100 * s.std.accuracy }
   end
   return { name = "fig5", title = string.format("Capacity at depth %d", v.depth), panels = {
-    { xlabel = "index", ylabel = "log10 of the singular value", series = { m.line("stream", curve_of(first.ph_logs), 1), m.line("standard, QR layer by layer", curve_of(first.std_logs), 2),
-      m.line("standard, SVD of the product", floor, 4, "points") } },
-    { xlabel = "seed", ylabel = "held-out accuracy, %", ymin = 0, ymax = 105, xmin = 0.5, xmax = #seeds + 0.5, series = { m.line("stream", dots_ph, 1, "points"),
-      m.line("standard", dots_std, 2, "points"), m.line("chance", { { 0.5, 25 }, { #seeds + 0.5, 25 } }, 7, "rule") } } } }
+    { xlabel = "index", ylabel = "log10 of the singular value",
+      series = {
+        m.line("stream", curve_of(first.ph_logs), 1),
+        m.line("standard, QR layer by layer", curve_of(first.std_logs), 2),
+        m.line("standard, SVD of the product", floor, 4, "points"),
+      } },
+    { xlabel = "seed", ylabel = "held-out accuracy, %", ymin = 0, ymax = 105, xmin = 0.5, xmax = #seeds + 0.5,
+      series = {
+        m.line("stream", dots_ph, 1, "points"), m.line("standard", dots_std, 2, "points"),
+        m.line("chance", { { 0.5, 25 }, { #seeds + 0.5, 25 } }, 7, "rule"),
+      } } } }
 end
 
 --- Runs the law: metrics, tensors by path, figure.
@@ -184,22 +201,32 @@ function law.run(v, seed)
   return summarize(seeds), tensors, figure(v, seeds)
 end
 
-local function percent(x, key) return string.format("%.1f +- %.1f %%", 100 * x[key .. ".accuracy"], 100 * x[key .. ".accuracy.sd"]) end
+local function percent(x, key)
+  return string.format("%.1f +- %.1f %%", 100 * x[key .. ".accuracy"], 100 * x[key .. ".accuracy.sd"])
+end
 
 law.table = {
   { "held-out readout, stream / standard", "98.1 +- 0.8 / 38.3 +- 3.3 %", function(x)
-    return percent(x, "ph") .. " / " .. percent(x, "std") .. "; with embedding " .. percent(x, "ph_embed") .. " / " .. percent(x, "std_embed") end,
+    return percent(x, "ph") .. " / " .. percent(x, "std") .. "; with embedding " .. percent(x, "ph_embed") .. " / "
+      .. percent(x, "std_embed") end,
     "noise level and embedding are not printed in the paper; draws of three seeds" },
   { "mean |cosine| of terminal states", "0.26 / 0.83", function(x)
-    return string.format("%.2f / %.2f; with embedding %.2f / %.2f", x["ph.cosine"], x["std.cosine"], x["ph_embed.cosine"], x["std_embed.cosine"]) end, "draws" },
+    return string.format("%.2f / %.2f; with embedding %.2f / %.2f", x["ph.cosine"], x["std.cosine"],
+      x["ph_embed.cosine"], x["std_embed.cosine"]) end, "draws" },
   { "Jacobian spectrum of the stream", "2.1e-3 .. 5.5", function(x)
-    return string.format("state %s .. %s; with embedding %s .. %s", m.short(x["ph.smallest"]), m.short(x["ph.largest"]), m.short(x["ph_embed.smallest"]), m.short(x["ph_embed.largest"])) end,
+    return string.format("state %s .. %s; with embedding %s .. %s", m.short(x["ph.smallest"]), m.short(x["ph.largest"]),
+      m.short(x["ph_embed.smallest"]), m.short(x["ph_embed.largest"])) end,
     "5.5 cannot be a state Jacobian, whose norm is at most 1: the embedding B is in it" },
   { "Jacobian span of the standard stream", "1e19", function(x)
-    return string.format("10^%s by SVD of the product; 10^%s .. 10^%s by QR", m.short(x["std.span.svd"]), m.short(x["std.span.least"]), m.short(x["std.span.most"])) end,
+    return string.format("10^%s by SVD of the product; 10^%s .. 10^%s by QR", m.short(x["std.span.svd"]),
+      m.short(x["std.span.least"]), m.short(x["std.span.most"])) end,
     "cannot be right: 1e19 is the rounding floor of the multiplied-out product" },
-  { "growth of the standard stream by depth 120", "1.95e17", function(x) return string.format("10^%s .. 10^%s", m.short(x["std.growth.least"]), m.short(x["std.growth.most"])) end, "draws" },
-  { "(1.05)^120", "10^2.6", function() return string.format("10^%.2f", 120 * math.log(1.05, 10)) end, "cannot be right: arithmetic" },
+  { "growth of the standard stream by depth 120", "1.95e17",
+    function(x)
+      return string.format("10^%s .. 10^%s", m.short(x["std.growth.least"]), m.short(x["std.growth.most"]))
+    end, "draws" },
+  { "(1.05)^120", "10^2.6", function() return string.format("10^%.2f", 120 * math.log(1.05, 10)) end,
+    "cannot be right: arithmetic" },
 }
 
 return law

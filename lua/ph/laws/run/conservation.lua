@@ -9,11 +9,13 @@ local overflow <const> = 1.3407807929942596e154 -- the square of more than this 
 law.keys = {
   { "streams", kind = "integer", min = 1, max = 100000, default = 72, doc = "streams with layers of their own" },
   { "inputs", kind = "integer", min = 1, max = 100000, default = 100, doc = "inputs of each stream" },
-  { "own", kind = "integer", min = 1, max = 100000, default = 7200, doc = "streams of one input in the second reading of the paper's count" },
+  { "own", kind = "integer", min = 1, max = 100000, default = 7200,
+    doc = "streams of one input in the second reading of the paper's count" },
   { "depth", kind = "integer", min = 1, max = 10000, default = 300, doc = "layers" },
   { "width", kind = "integer", min = 1, max = 512, default = 32, doc = "width of the state" },
   { "step", kind = "number", above = 0, max = 10, default = 0.05, doc = "step size h" },
-  { "damping", kind = "number", min = 0, max = 100, default = 0.5, doc = "deviation of the entries of L times sqrt(width)" },
+  { "damping", kind = "number", min = 0, max = 100, default = 0.5,
+    doc = "deviation of the entries of L times sqrt(width)" },
 }
 
 --- Violations, worst quotient and the median quotient at every depth.
@@ -55,7 +57,8 @@ local function figure(v, norm, bound, twin, control)
   local function quotient(c, k) return m.ratio(c, m.column(bound, k)) end
   local tband, tmiddle = m.band("norm / ceiling", m.curve(norm, every, qs, quotient), 1)
   return { name = "fig1", title = "Conservation: norms stay below the port budget", panels = {
-    { xlabel = "layer", ylabel = "norm of the state", logy = true, series = { cband, cmiddle, explicit, band, middle, ceiling } },
+    { xlabel = "layer", ylabel = "norm of the state", logy = true,
+      series = { cband, cmiddle, explicit, band, middle, ceiling } },
     { xlabel = "layer", ylabel = "norm of the state", logy = true, series = { band, middle, ceiling } },
     { xlabel = "layer", ylabel = "norm / ceiling", logy = true, series = { tband, tmiddle } } } }
 end
@@ -64,8 +67,10 @@ local function measure_own(v, seed, threads)
   local d = v.width
   local s = 1 / math.sqrt(d)
   local start = native.now()
-  local norm, bound, guarded = native.laws.conserve { seed = seed, streams = v.own, inputs = 1, depth = v.depth, width = d, step = 0.1, transport = s, damping = s,
-                                                      port = s, budget = 1, threads = threads }
+  local norm, bound, guarded = native.laws.conserve {
+    seed = seed, streams = v.own, inputs = 1, depth = v.depth, width = d, step = 0.1, transport = s, damping = s,
+    port = s, budget = 1, threads = threads,
+  }
   local seconds = native.now() - start
   local medians, worst, violations = tightness(norm, bound)
   return { seconds = seconds, tight = medians[#medians], worst = worst, violations = violations, guarded = guarded }
@@ -73,8 +78,10 @@ end
 
 --- Runs the law: metrics, tensors by path, figure.
 function law.run(v, seed, threads)
-  local c = { seed = seed, streams = v.streams, inputs = v.inputs, depth = v.depth, width = v.width, step = v.step, transport = 1, port = 1,
-              damping = v.damping / math.sqrt(v.width), control = 1 / math.sqrt(v.width), budget = 1, threads = threads }
+  local c = {
+    seed = seed, streams = v.streams, inputs = v.inputs, depth = v.depth, width = v.width, step = v.step, transport = 1,
+    port = 1, damping = v.damping / math.sqrt(v.width), control = 1 / math.sqrt(v.width), budget = 1, threads = threads,
+  }
   local norm, bound, guarded = native.laws.conserve(c)
   local twin, roundtrip = native.laws.twin(c)
   local control = native.laws.control(c)
@@ -84,31 +91,47 @@ function law.run(v, seed, threads)
   local last = m.map(m.column(control, v.depth + 1), function(x) return math.log(x, 10) end)
   local own = measure_own(v, seed, threads)
   local metrics = {
-    runs = v.streams * v.inputs, depth = v.depth, violations = violations, worst = worst, ["tightness.last"] = medians[#medians],
-    ["tightness.all_depths"] = all:quantile(0.5), ["twin.roundtrip"] = roundtrip, ["twin.squares_overflow"] = #square, ["twin.norms_overflow"] = whole,
-    ["control.log10.p5"] = last:quantile(0.05), ["control.log10.median"] = last:quantile(0.5), ["control.log10.p95"] = last:quantile(0.95), guarded = guarded,
-    ["own.runs"] = v.own, ["own.violations"] = own.violations, ["own.worst"] = own.worst, ["own.tightness"] = own.tight, ["own.guarded"] = own.guarded,
+    runs = v.streams * v.inputs, depth = v.depth, violations = violations, worst = worst,
+    ["tightness.last"] = medians[#medians],
+    ["tightness.all_depths"] = all:quantile(0.5), ["twin.roundtrip"] = roundtrip, ["twin.squares_overflow"] = #square,
+    ["twin.norms_overflow"] = whole,
+    ["control.log10.p5"] = last:quantile(0.05), ["control.log10.median"] = last:quantile(0.5),
+    ["control.log10.p95"] = last:quantile(0.95), guarded = guarded,
+    ["own.runs"] = v.own, ["own.violations"] = own.violations, ["own.worst"] = own.worst, ["own.tightness"] = own.tight,
+    ["own.guarded"] = own.guarded,
   }
   if #square > 0 then
-    metrics["twin.first.min"], metrics["twin.first.median"], metrics["twin.first.max"] = square[1], square[(#square + 1) // 2], square[#square]
+    metrics["twin.first.min"], metrics["twin.first.median"], metrics["twin.first.max"] = square[1],
+      square[(#square + 1) // 2], square[#square]
   end
-  local tensors = { ["tightness"] = all, ["norm"] = m.curve(norm, 1, { 0.05, 0.5, 0.95 }), ["bound"] = m.curve(bound, 1, { 0.05, 0.5, 0.95 }),
-                    ["twin"] = m.curve(twin, 1, { 0.05, 0.5, 0.95 }), ["control"] = m.curve(control, 1, { 0.05, 0.5, 0.95 }) }
+  local tensors = {
+    ["tightness"] = all, ["norm"] = m.curve(norm, 1, { 0.05, 0.5, 0.95 }),
+    ["bound"] = m.curve(bound, 1, { 0.05, 0.5, 0.95 }), ["twin"] = m.curve(twin, 1, { 0.05, 0.5, 0.95 }),
+    ["control"] = m.curve(control, 1, { 0.05, 0.5, 0.95 }),
+  }
   return metrics, tensors, figure(v, norm, bound, twin, control), { own_seconds = own.seconds }
 end
 
 --- Rows of the table: what, paper, key or function of the metrics, why they differ.
 law.table = {
-  { "violations of the ceiling", "0 of 7,200", function(x) return string.format("%d of %s; own layers: %d of %s", x.violations, x.runs, x["own.violations"], x["own.runs"]) end,
-    "the same; counted here at every layer, not only at the last" },
-  { "tightness, median", "0.02", function(x) return string.format("%s at the last layer, %s over all", m.short(x["tightness.last"]), m.short(x["tightness.all_depths"])) end,
-    "depends on damping and depth; the paper does not say which; h tr(R)/d = 0.0125 here" },
+  { "violations of the ceiling", "0 of 7,200",
+    function(x)
+      return string.format("%d of %s; own layers: %d of %s", x.violations, x.runs, x["own.violations"], x["own.runs"])
+    end, "the same; counted here at every layer, not only at the last" },
+  { "tightness, median", "0.02",
+    function(x)
+      return string.format("%s at the last layer, %s over all", m.short(x["tightness.last"]),
+        m.short(x["tightness.all_depths"]))
+    end, "depends on damping and depth; the paper does not say which; h tr(R)/d = 0.0125 here" },
   { "explicit twin overflows float64 at", "depth 171", function(x)
-    return string.format("square of the norm: layer %s / %s / %s (min, median, max); the norm itself: %d of %d runs", m.short(x["twin.first.min"]), m.short(x["twin.first.median"]),
-      m.short(x["twin.first.max"]), x["twin.norms_overflow"], x.runs) end,
-    "cannot be right as said: at 171 the squared norm overflows, the state is near 1e154 and stays finite through depth 300" },
+    return string.format("square of the norm: layer %s / %s / %s (min, median, max); the norm itself: %d of %d runs",
+      m.short(x["twin.first.min"]), m.short(x["twin.first.median"]), m.short(x["twin.first.max"]),
+      x["twin.norms_overflow"], x.runs) end,
+    "cannot be right as said: at 171 the squared norm overflows, the state is near 1e154 and stays finite "
+    .. "through depth 300" },
   { "standard stream at depth 300", "7.9e43", function(x)
-    return string.format("10^%s (5 to 95 %%: 10^%s .. 10^%s)", m.short(x["control.log10.median"]), m.short(x["control.log10.p5"]), m.short(x["control.log10.p95"])) end,
+    return string.format("10^%s (5 to 95 %%: 10^%s .. 10^%s)", m.short(x["control.log10.median"]),
+      m.short(x["control.log10.p5"]), m.short(x["control.log10.p95"])) end,
     "one draw of this distribution" },
 }
 

@@ -37,10 +37,16 @@ local function figure(hr, at)
     phase[i] = { i / 20, o.phase_error }
   end
   return { name = "fig4", title = "The oscillation boundary", panels = {
-    { xlabel = "h j", ylabel = "modulus of a step", series = { m.line("explicit", rows.explicit, 2), m.line("Cayley transport", rows.transport, 1),
-      m.line("Cayley damping", rows.damping, 3), m.line("Cayley, both at once", rows.joint, 4), m.line("h j = " .. m.short(at), { { at, 0.94 }, { at, 1.4 } }, 7, "rule") } },
-    { xlabel = "h j", ylabel = "h r", xmin = 0, xmax = 2, ymin = 0, ymax = 2.2, series = { m.line("explicit step contracts inside", circle, 2) } },
-    { xlabel = "h j", ylabel = "phase error h j - 2 atan(h j/2)", series = { m.line("Cayley transport", phase, 1) } } } }
+    { xlabel = "h j", ylabel = "modulus of a step",
+      series = {
+        m.line("explicit", rows.explicit, 2), m.line("Cayley transport", rows.transport, 1),
+        m.line("Cayley damping", rows.damping, 3), m.line("Cayley, both at once", rows.joint, 4),
+        m.line("h j = " .. m.short(at), { { at, 0.94 }, { at, 1.4 } }, 7, "rule"),
+      } },
+    { xlabel = "h j", ylabel = "h r", xmin = 0, xmax = 2, ymin = 0, ymax = 2.2,
+      series = { m.line("explicit step contracts inside", circle, 2) } },
+    { xlabel = "h j", ylabel = "phase error h j - 2 atan(h j/2)",
+      series = { m.line("Cayley transport", phase, 1) } } } }
 end
 
 --- Runs the law: metrics, tensors by path, figure.
@@ -49,16 +55,24 @@ function law.run(v)
   local o = boundary.oscillation { r = v.damping, j = at, h = 1 }
   local least = 1.0
   for i = 0, 1000 do least = math.min(least, 1 - boundary.oscillation { r = v.damping, j = i / 10, h = 1 }.joint) end
-  local metrics = { crossing = at, predicted = o.crossing, loose = math.sqrt(2 * v.damping), ["damping.modulus"] = o.damping, ["joint.modulus"] = o.joint, ["joint.margin"] = least }
+  local metrics = {
+    crossing = at, predicted = o.crossing, loose = math.sqrt(2 * v.damping), ["damping.modulus"] = o.damping,
+    ["joint.modulus"] = o.joint, ["joint.margin"] = least,
+  }
   local rows = moduli(v.damping)
-  return metrics, { explicit = m.matrix(rows.explicit), joint = m.matrix(rows.joint), damping = native.from({ o.damping }, "f64") }, figure(v.damping, at)
+  return metrics,
+    { explicit = m.matrix(rows.explicit), joint = m.matrix(rows.joint), damping = native.from({ o.damping }, "f64") },
+    figure(v.damping, at)
 end
 
 law.table = {
-  { "crossing at h r = 0.05", "0.312", function(x) return string.format("%.5f (predicted %.5f)", x.crossing, x.predicted) end,
+  { "crossing at h r = 0.05", "0.312",
+    function(x) return string.format("%.5f (predicted %.5f)", x.crossing, x.predicted) end,
     "the same; the paper's rule h j^2 <= 2 r would give " .. string.format("%.4f", math.sqrt(0.1)) },
-  { "modulus of the Cayley damping", "2 - O(hr)", function(x) return string.format("%.6f at h r = 0.05", x["damping.modulus"]) end,
-    "cannot be right: it is (1 - hr/2)/(1 + hr/2) = 1 - hr + ..., below 1 for every h r > 0; the transport modulus is 1 exactly" },
+  { "modulus of the Cayley damping", "2 - O(hr)",
+    function(x) return string.format("%.6f at h r = 0.05", x["damping.modulus"]) end,
+    "cannot be right: it is (1 - hr/2)/(1 + hr/2) = 1 - hr + ..., below 1 for every h r > 0; the transport modulus "
+    .. "is 1 exactly" },
 }
 
 return law
