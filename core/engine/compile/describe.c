@@ -6,7 +6,7 @@
 
 static const char *slot_name(const ph_program *q, int slot, char buf[48]) {
   static const char *const space[PH_SP_COUNT] = {"tape", "next", "tmp", "g", "g_prev", "in", "g_in", "out", "g_out"};
-  if (slot < 0 || slot == PH_NO_SLOT) {
+  if (slot < 0) {
     return "-";
   }
   const ph_slot *s = &q->slot[slot];
@@ -59,44 +59,44 @@ static void ins_text(ph_text *s, const ph_program *q, const ph_ins *i) {
   }
 }
 
-static void ploc_text(ph_text *s, const ph_pprog *q, const ph_ploc *l) {
-  const ph_ir_segment *seg = q->stream->seg;
-  switch (l->space) {
-  case PH_PS_LEAF: ph_text_put(s, " %s.%s", seg->name, seg->param[l->param].name); break;
-  case PH_PS_KEEP: ph_text_put(s, " kept@%lld", (long long)l->off); break;
-  case PH_PS_PACK: ph_text_put(s, " pack@%lld", (long long)l->off); break;
-  case PH_PS_TEMP: ph_text_put(s, " tmp@%lld", (long long)l->off); break;
-  case PH_PS_WGRAD: ph_text_put(s, " dW@%lld", (long long)l->off); break;
-  case PH_PS_NONE: break;
+static void pslot_text(ph_text *s, const ph_pprog *q, int slot) {
+  static const char *const space[] = {
+      [PH_PS_KEEP] = "kept", [PH_PS_PACK] = "pack", [PH_PS_TEMP] = "tmp", [PH_PS_WGRAD] = "dW"};
+  if (slot < 0) {
+    return;
+  }
+  const ph_pslot *l = &q->slot[slot];
+  if (l->space == PH_PS_LEAF) {
+    ph_text_put(s, " %s.%s", q->stream->seg->name, q->stream->seg->param[l->param].name);
+  } else {
+    ph_text_put(s, " %s@%lld", space[l->space], (long long)l->off);
   }
 }
 
-static void plist_text(ph_text *s, const ph_pprog *q, const ph_plist *list, bool back) {
+static void plist_text(ph_text *s, const ph_pprog *q, const ph_list *list) {
   for (int n = 0; n < list->n; n++) {
-    const ph_pins *i = &list->ins[n];
-    ph_text_put(s, "      %s%s", back && i->op ? "adjoint of " : "", i->op ? i->op->name : "sum");
-    if (back && i->op) {
-      ploc_text(s, q, &i->gout);
-      ph_text_put(s, "  ->");
-      for (int a = 0; a < i->nargs; a++) {
-        ploc_text(s, q, &i->gin[a]);
-      }
-    } else {
-      for (int a = 0; a < (i->op ? i->nargs : 2); a++) {
-        ploc_text(s, q, &i->in[a]);
-      }
-      ph_text_put(s, "  ->");
-      ploc_text(s, q, &i->out);
+    const ph_ins *i = &list->ins[n];
+    bool back = i->kind == PH_INS_OP_BWD;
+    ph_text_put(s, "      %s%s", back ? "adjoint of " : "", i->op ? i->op->name : "sum");
+    pslot_text(s, q, i->a);
+    pslot_text(s, q, i->b);
+    for (int a = 0; a < i->nargs && !back; a++) {
+      pslot_text(s, q, i->in[a]);
     }
+    ph_text_put(s, "  ->");
+    for (int a = 0; a < i->nargs && back; a++) {
+      pslot_text(s, q, i->gin[a]);
+    }
+    pslot_text(s, q, back ? -1 : i->out);
     ph_text_put(s, "   (%lld x %lld)\n", (long long)i->out_shape.rows, (long long)i->out_shape.cols);
   }
 }
 
 void ph_pprog_describe(const ph_pprog *q, ph_text *s) {
   ph_text_put(s, "    forward\n");
-  plist_text(s, q, &q->fwd, false);
+  plist_text(s, q, &q->code.fwd);
   ph_text_put(s, "    adjoint\n");
-  plist_text(s, q, &q->bwd, true);
+  plist_text(s, q, &q->bwd);
 }
 
 static void list_text(ph_text *s, const ph_program *q, const ph_list *list) {
@@ -107,7 +107,7 @@ static void list_text(ph_text *s, const ph_program *q, const ph_list *list) {
 
 void ph_program_describe(const ph_program *q, ph_text *s) {
   ph_text_put(s, "    forward\n");
-  list_text(s, q, &q->fwd);
+  list_text(s, q, &q->code.fwd);
   ph_text_put(s, "    backward\n");
   list_text(s, q, &q->bwd.list);
 }

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "engine/compile/program.h"
+#include "engine/compile/code.h"
 
 typedef struct builder {
   ph_graph *g;
@@ -22,15 +22,9 @@ typedef struct builder {
 
 static int add_node(builder *b, ph_gnode n) {
   ph_graph *g = b->g;
-  if (g->n == g->room) {
-    int room = g->room ? 2 * g->room : 64;
-    ph_gnode *grown = ph_mem_grow(g->node, (size_t)g->n * sizeof *grown, (size_t)room, sizeof *grown);
-    if (!grown) {
-      b->failed = true;
-      return 0;
-    }
-    g->node = grown;
-    g->room = room;
+  g->node = ph_code_room(g->node, g->n, &g->room, sizeof *g->node, &b->failed);
+  if (b->failed) {
+    return 0;
   }
   g->node[g->n] = n;
   return g->n++;
@@ -206,7 +200,7 @@ ph_status ph_graph_build(ph_graph *g, const ph_ir_segment *seg, int64_t rows, ph
   ph_mem_free(leaf);
   if (b.failed) {
     ph_graph_fini(g);
-    return ph_err_set(err, PH_E_NOMEM, "out of memory while compiling a model");
+    return ph_code_no_memory(err);
   }
   mark_live(g);
   mark_dependence(g);

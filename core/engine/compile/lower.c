@@ -44,32 +44,31 @@ static void place_concatenated(ph_program *p, ph_product *q, const bool *saved) 
   s.cols = q->N;
   q->out = ph_program_slot(p, keep ? PH_SP_TAPE : PH_SP_SCRATCH, s);
   int64_t col = 0;
-  for (int m = 0; m < q->members && !p->failed; m++) {
+  for (int m = 0; m < q->members && !p->code.failed; m++) {
     ph_shape view = p->graph.node[q->member[m]].shape;
-    p->value[q->member[m]] = ph_program_view(p, q->out, col, view);
+    p->code.value[q->member[m]] = ph_program_view(p, q->out, col, view);
     col += view.cols;
   }
 }
 
-static void emit_product(ph_program *p, int i, int d, int out) {
-  ph_ins *ins = ph_program_emit(p, &p->fwd, PH_INS_PRODUCT);
-  ins->product = i;
-  ins->a = p->value[p->product[i].input];
-  ins->d = d;
-  ins->out = out;
+static void emit_product(ph_program *p, int product, int d, int out) {
+  ph_ins i = ph_ins_of(PH_INS_PRODUCT);
+  i.product = product;
+  i.a = p->code.value[p->product[product].input];
+  i.d = d;
+  i.out = out;
+  ph_code_emit(&p->code, &p->code.fwd, &i);
 }
 
 static void lower_member(ph_program *p, int node, const bool *saved) {
-  int64_t col = 0;
-  int index = 0;
-  int i = ph_program_member(p, node, &col, &index);
-  if (i < 0 || p->failed) {
+  int i = ph_program_member(p, node);
+  if (i < 0 || p->code.failed) {
     return; /* an apply whose bias ends the member */
   }
   ph_product *q = &p->product[i];
   if (q->members == 1) {
-    p->value[node] = ph_program_slot(p, home(p, node, saved), p->graph.node[node].shape);
-    emit_product(p, i, -1, p->value[node]);
+    p->code.value[node] = ph_program_slot(p, home(p, node, saved), p->graph.node[node].shape);
+    emit_product(p, i, -1, p->code.value[node]);
   } else if (q->out < 0) {
     place_concatenated(p, q, saved);
     emit_product(p, i, -1, q->out);
@@ -87,126 +86,103 @@ static bool state_channel(const ph_graph *g, int i) {
   return ph_graph_role(g, i) == PH_ROLE_APPLY && state_channel(g, g->node[i].arg[1]);
 }
 
-/* out = sum of terms: values first (the first starts the accumulators), then products that accumulate. */
-static void emit_sum(ph_program *p, const int *term, int n, int out) {
+/* A sum being lowered: its terms, and the slot and shape of the result. */
+typedef struct sum {
+  ph_shape shape;
+  int out;
+  int n, *term;
+} sum;
+
+/* Values first (the first starts the accumulators), then products that accumulate. */
+static void emit_sum(ph_program *p, const sum *s) {
+  ph_code *c = &p->code;
   int start = -1; /* what the next product adds to */
-  for (int i = 0; i < n; i++) {
-    if (ph_program_absorbed(p, term[i])) {
+  for (int i = 0; i < s->n; i++) {
+    if (ph_program_absorbed(p, s->term[i])) {
       continue;
     }
-    int v = p->value[term[i]];
+    int v = c->value[s->term[i]];
     if (start >= 0) {
-      ph_program_axpby(p, &p->fwd, 1.0, start, 1.0, v, out);
+      ph_code_axpby(c, &c->fwd, s->shape, s->out, 1.0, start, 1.0, v);
     }
-    start = start >= 0 ? out : v;
+    start = start >= 0 ? s->out : v;
   }
-  for (int i = 0; i < n; i++) {
-    if (ph_program_absorbed(p, term[i])) {
-      int64_t col = 0;
-      int index = 0;
-      emit_product(p, ph_program_member(p, term[i], &col, &index), start, out);
-      start = out;
+  for (int i = 0; i < s->n; i++) {
+    if (ph_program_absorbed(p, s->term[i])) {
+      emit_product(p, ph_program_member(p, s->term[i]), start, s->out);
+      start = s->out;
     }
   }
-  if (start != out) { /* a single plain value */
-    ph_program_axpby(p, &p->fwd, 1.0, start, 0.0, -1, out);
+  if (start != s->out) { /* a single plain value */
+    ph_code_copy(c, &c->fwd, s->shape, s->out, start);
   }
 }
 
-/* The same sum with the port terms summed apart, so that their norm can be read. term has room for 2 n. */
-static void sum_apart(ph_program *p, int *term, int n, int out) {
-  int *port = term + n;
-  int nc = 0;
-  int np = 0;
-  for (int i = 0; i < n; i++) {
-    if (state_channel(&p->graph, term[i])) {
-      term[nc++] = term[i];
-    } else {
-      port[np++] = term[i];
-    }
+/* The same with the port terms summed apart, so that their norm can be read. s->term has room for 2 n. */
+static void sum_apart(ph_program *p, const sum *s) {
+  sum channel = {s->shape, s->out, 0, s->term};
+  sum port = {s->shape, -1, 0, s->term + s->n};
+  for (int i = 0; i < s->n; i++) {
+    sum *to = state_channel(&p->graph, s->term[i]) ? &channel : &port;
+    to->term[to->n++] = s->term[i];
   }
-  if (np == 0 || nc == 0) {
-    emit_sum(p, np ? port : term, n, out);
+  if (port.n == 0 || channel.n == 0) {
+    emit_sum(p, s);
     return;
   }
-  p->port = ph_program_slot(p, PH_SP_SCRATCH, p->graph.node[p->graph.result].shape);
-  emit_sum(p, port, np, p->port);
-  emit_sum(p, term, nc, out);
-  ph_program_axpby(p, &p->fwd, 1.0, out, 1.0, p->port, out);
+  port.out = p->port = ph_program_slot(p, PH_SP_SCRATCH, s->shape);
+  emit_sum(p, &port);
+  emit_sum(p, &channel);
+  ph_code_axpby(&p->code, &p->code.fwd, s->shape, s->out, 1.0, s->out, 1.0, p->port);
 }
 
 static void lower_sum(ph_program *p, int node, const bool *saved, bool probe) {
-  int out = ph_program_slot(p, home(p, node, saved), p->graph.node[node].shape);
-  p->value[node] = out;
-  int *term = ph_mem_new(2 * (size_t)p->graph.n, sizeof *term);
-  p->failed |= !term;
-  if (p->failed) {
-    ph_mem_free(term);
-    return;
+  sum s = {.shape = p->graph.node[node].shape, .term = ph_mem_new(2 * (size_t)p->graph.n, sizeof *s.term)};
+  s.out = p->code.value[node] = ph_program_slot(p, home(p, node, saved), s.shape);
+  p->code.failed |= !s.term;
+  if (!p->code.failed) {
+    s.n = ph_graph_sum_terms(&p->graph, node, s.term);
+    if (probe && node == p->graph.result) {
+      sum_apart(p, &s);
+    } else {
+      emit_sum(p, &s);
+    }
   }
-  int n = ph_graph_sum_terms(&p->graph, node, term);
-  if (probe && node == p->graph.result) {
-    sum_apart(p, term, n, out);
-  } else {
-    emit_sum(p, term, n, out);
-  }
-  ph_mem_free(term);
+  ph_mem_free(s.term);
 }
 
-static int operand(ph_program *p, int node) {
-  if (!ph_graph_is_param(&p->graph, node)) {
-    return p->value[node];
-  }
+/* A parameter value that an op of the stream reads: its copy in the pack, its place in the gradient. */
+static int weight_of(ph_program *p, int node) {
   int w = ph_program_weight(p, node);
-  if (p->failed) {
-    return 0;
+  if (!p->code.failed) {
+    p->weight[w].pack = ph_code_take(&p->pack, p->weight[w].rows * p->weight[w].cols);
+    p->weight[w].grad = ph_code_take(&p->grad, p->weight[w].rows * p->weight[w].cols);
   }
-  p->weight[w].pack = ph_program_take(&p->pack, p->weight[w].rows * p->weight[w].cols);
-  p->weight[w].grad = ph_program_take(&p->grad, p->weight[w].rows * p->weight[w].cols);
-  return ~w;
-}
-
-/* What the op takes besides its operands, for a full tile: scratch, and the slot of what it keeps for its adjoint. */
-static void lower_needs(ph_program *p, int node) {
-  const ph_gnode *n = &p->graph.node[node];
-  ph_call c = ph_graph_call(&p->graph, node, p->tile);
-  ph_needs need = ph_op_needs(n->op, &c);
-  p->op_scratch = need.scratch > p->op_scratch ? need.scratch : p->op_scratch;
-  if (need.aux) {
-    p->aux[node] = ph_program_slot(p, PH_SP_TAPE, ph_shape_with_cols(n->shape, need.aux));
-  }
+  return w;
 }
 
 static void lower_op(ph_program *p, int node, const bool *saved) {
   const ph_gnode *n = &p->graph.node[node];
-  int out = ph_program_slot(p, home(p, node, saved), n->shape);
-  p->value[node] = out;
-  int in[PH_OP_ARGS] = {0};
-  for (int a = 0; a < n->nargs; a++) {
-    in[a] = operand(p, n->arg[a]);
+  p->code.value[node] = ph_program_slot(p, home(p, node, saved), n->shape);
+  int64_t aux = ph_code_needs(&p->code, node, p->tile).aux;
+  if (aux) {
+    p->code.aux[node] = ph_program_slot(p, PH_SP_TAPE, ph_shape_with_cols(n->shape, aux));
   }
-  lower_needs(p, node);
-  ph_ins *i = ph_program_emit(p, &p->fwd, PH_INS_OP);
-  i->op = n->op;
-  i->nargs = n->nargs;
-  i->out = out;
-  i->aux = p->aux[node];
-  i->out_shape = n->shape;
-  memcpy(i->attr, n->attr, sizeof i->attr);
+  ph_ins i = ph_code_call(&p->code, node);
   for (int a = 0; a < n->nargs; a++) {
-    i->in[a] = in[a];
-    i->in_shape[a] = p->graph.node[n->arg[a]].shape;
+    if (ph_graph_is_param(&p->graph, n->arg[a])) {
+      i.weight[a] = weight_of(p, n->arg[a]);
+    }
   }
+  ph_code_emit(&p->code, &p->code.fwd, &i);
 }
 
 static void lower_node(ph_program *p, int i, const bool *saved, bool probe) {
   const ph_graph *g = &p->graph;
-  int64_t col = 0;
-  int index = 0;
-  if (!g->node[i].live || ph_graph_is_param(g, i) || p->value[i] >= 0 || ph_program_absorbed(p, i)) {
+  if (!g->node[i].live || ph_graph_is_param(g, i) || p->code.value[i] >= 0 || ph_program_absorbed(p, i)) {
     return;
   }
-  if (ph_graph_role(g, i) == PH_ROLE_APPLY || ph_program_member(p, i, &col, &index) >= 0) {
+  if (ph_graph_role(g, i) == PH_ROLE_APPLY || ph_program_member(p, i) >= 0) {
     lower_member(p, i, saved);
   } else if (ph_graph_role(g, i) == PH_ROLE_ADD) {
     lower_sum(p, i, saved, probe);
@@ -215,26 +191,31 @@ static void lower_node(ph_program *p, int i, const bool *saved, bool probe) {
   }
 }
 
+static void hand_out(ph_program *p, int node, ph_space space) {
+  ph_shape shape = p->graph.node[node].shape;
+  int out = ph_program_slot(p, space, shape);
+  ph_code_copy(&p->code, &p->code.fwd, shape, out, p->code.value[node]);
+}
+
 static void lower_forward(ph_program *p, const bool *saved, bool probe) {
   ph_graph *g = &p->graph;
   p->state = ph_program_slot(p, PH_SP_TAPE, p->seg->state);
-  p->value[g->state] = p->state;
+  p->code.value[g->state] = p->state;
   if (g->input >= 0) {
-    p->value[g->input] = ph_program_slot(p, PH_SP_IN, g->node[g->input].shape);
+    p->code.value[g->input] = ph_program_slot(p, PH_SP_IN, g->node[g->input].shape);
   }
-  for (int i = 0; i < g->n && !p->failed; i++) {
+  for (int i = 0; i < g->n && !p->code.failed; i++) {
     lower_node(p, i, saved, probe);
   }
-  if (p->failed) {
+  if (p->code.failed) {
     return;
   }
-  int result = p->value[g->result];
-  if (p->slot[result].space != PH_SP_NEXT || p->slot[result].base >= 0) {
-    ph_program_axpby(p, &p->fwd, 1.0, result, 0.0, -1, ph_program_slot(p, PH_SP_NEXT, g->node[g->result].shape));
+  const ph_slot *result = &p->slot[p->code.value[g->result]];
+  if (result->space != PH_SP_NEXT || result->base >= 0) {
+    hand_out(p, g->result, PH_SP_NEXT);
   }
   if (g->read >= 0) {
-    ph_program_axpby(p, &p->fwd, 1.0, p->value[g->read], 0.0, -1,
-                     ph_program_slot(p, PH_SP_OUT, g->node[g->read].shape));
+    hand_out(p, g->read, PH_SP_OUT);
   }
 }
 
@@ -244,22 +225,17 @@ ph_status ph_program_build(ph_program *p, const ph_ir_segment *seg, const ph_low
   if (st) {
     return st;
   }
-  size_t n = (size_t)p->graph.n;
-  bool *saved = ph_mem_new(n, sizeof *saved);
-  p->value = ph_mem_new(n, sizeof *p->value);
-  p->aux = ph_mem_new(n, sizeof *p->aux);
-  p->failed = !saved || !p->value || !p->aux;
-  for (size_t i = 0; i < n && !p->failed; i++) {
-    p->value[i] = p->aux[i] = -1;
-  }
-  if (!p->failed) {
+  ph_code_init(&p->code, &p->graph);
+  bool *saved = ph_mem_new((size_t)p->graph.n, sizeof *saved);
+  p->code.failed |= !saved;
+  if (!p->code.failed) {
     ph_program_products(p);
   }
-  if (!p->failed) {
+  if (!p->code.failed) {
     mark_saved(p, saved);
     lower_forward(p, saved, o->probe);
   }
-  if (!p->failed) {
+  if (!p->code.failed) {
     /* A training step never needs the data's cotangent: a first segment leaves it out of bwd, and only `entry` computes it. */
     ph_program_backward(p, &p->bwd, !(o->first && seg->once), !o->first);
     if (o->first && (seg->once || seg->driven)) {
@@ -267,9 +243,9 @@ ph_status ph_program_build(ph_program *p, const ph_ir_segment *seg, const ph_low
     }
   }
   ph_mem_free(saved);
-  if (p->failed) {
+  if (p->code.failed) {
     ph_program_fini(p);
-    return ph_err_set(err, PH_E_NOMEM, "out of memory while compiling a model");
+    return ph_code_no_memory(err);
   }
   ph_program_place(p);
   return PH_OK;
@@ -285,10 +261,8 @@ void ph_program_fini(ph_program *p) {
   ph_mem_free(p->slot);
   ph_mem_free(p->product);
   ph_mem_free(p->weight);
-  ph_mem_free(p->fwd.ins);
+  ph_code_fini(&p->code);
   ph_mem_free(p->bwd.list.ins);
   ph_mem_free(p->entry.list.ins);
-  ph_mem_free(p->value);
-  ph_mem_free(p->aux);
   memset(p, 0, sizeof *p);
 }

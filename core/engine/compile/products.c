@@ -3,8 +3,8 @@
 #include "engine/compile/program.h"
 
 int ph_program_weight(ph_program *p, int node) {
-  p->weight = ph_program_room(p, p->weight, p->nweights, &p->weight_room, sizeof *p->weight);
-  if (p->failed) {
+  p->weight = ph_code_room(p->weight, p->nweights, &p->weight_room, sizeof *p->weight, &p->code.failed);
+  if (p->code.failed) {
     return 0;
   }
   ph_shape s = p->graph.node[node].shape;
@@ -19,16 +19,12 @@ static int member_end(const ph_graph *g, int apply) {
   return only && ph_graph_role(g, user) == PH_ROLE_BIAS && g->node[user].arg[0] == apply ? user : apply;
 }
 
-int ph_program_member(const ph_program *p, int node, int64_t *col, int *index) {
+int ph_program_member(const ph_program *p, int node) {
   for (int i = 0; i < p->nproducts; i++) {
-    int64_t at = 0;
     for (int m = 0; m < p->product[i].members; m++) {
       if (p->product[i].member[m] == node) {
-        *col = at;
-        *index = m;
         return i;
       }
-      at += p->weight[p->product[i].matrix[m]].rows;
     }
   }
   return -1;
@@ -40,8 +36,8 @@ static int product_of_input(ph_program *p, int input) {
       return i;
     }
   }
-  p->product = ph_program_room(p, p->product, p->nproducts, &p->product_room, sizeof *p->product);
-  if (p->failed) {
+  p->product = ph_code_room(p->product, p->nproducts, &p->product_room, sizeof *p->product, &p->code.failed);
+  if (p->code.failed) {
     return -1;
   }
   ph_product q = {
@@ -49,7 +45,7 @@ static int product_of_input(ph_program *p, int input) {
   q.member = ph_mem_new((size_t)p->graph.n, sizeof *q.member);
   q.matrix = ph_mem_new((size_t)p->graph.n, sizeof *q.matrix);
   q.bias = ph_mem_new((size_t)p->graph.n, sizeof *q.bias);
-  p->failed |= !q.member || !q.matrix || !q.bias;
+  p->code.failed |= !q.member || !q.matrix || !q.bias;
   p->product[p->nproducts] = q;
   return p->nproducts++;
 }
@@ -57,7 +53,7 @@ static int product_of_input(ph_program *p, int input) {
 static void add_member(ph_program *p, int apply) {
   ph_graph *g = &p->graph;
   int i = product_of_input(p, g->node[apply].arg[1]);
-  if (p->failed) {
+  if (p->code.failed) {
     return;
   }
   ph_product *q = &p->product[i];
@@ -70,27 +66,27 @@ static void add_member(ph_program *p, int apply) {
 }
 
 static void lay_product(ph_program *p, ph_product *q) {
-  q->wt = ph_program_take(&p->pack, q->N * q->K);
-  q->wn = ph_program_take(&p->pack, q->N * q->K);
-  q->grad = ph_program_take(&p->grad, q->N * q->K);
+  q->wt = ph_code_take(&p->pack, q->N * q->K);
+  q->wn = ph_code_take(&p->pack, q->N * q->K);
+  q->grad = ph_code_take(&p->grad, q->N * q->K);
   int64_t row = 0;
   for (int m = 0; m < q->members; m++) {
     p->weight[q->matrix[m]].grad = q->grad + row * q->K;
     row += p->weight[q->matrix[m]].rows;
     if (q->bias[m] >= 0) {
-      q->wb = q->wb >= 0 ? q->wb : ph_program_take(&p->pack, q->N);
-      p->weight[q->bias[m]].grad = ph_program_take(&p->grad, p->weight[q->bias[m]].cols);
+      q->wb = q->wb >= 0 ? q->wb : ph_code_take(&p->pack, q->N);
+      p->weight[q->bias[m]].grad = ph_code_take(&p->grad, p->weight[q->bias[m]].cols);
     }
   }
 }
 
 void ph_program_products(ph_program *p) {
-  for (int i = 0; i < p->graph.n && !p->failed; i++) {
+  for (int i = 0; i < p->graph.n && !p->code.failed; i++) {
     if (p->graph.node[i].live && ph_graph_role(&p->graph, i) == PH_ROLE_APPLY) {
       add_member(p, i);
     }
   }
-  for (int i = 0; i < p->nproducts && !p->failed; i++) {
+  for (int i = 0; i < p->nproducts && !p->code.failed; i++) {
     lay_product(p, &p->product[i]);
   }
 }
@@ -121,9 +117,7 @@ bool ph_program_absorbed(const ph_program *p, int node) {
   if (inner_add(g, node)) {
     return true;
   }
-  int64_t col = 0;
-  int index = 0;
-  int i = ph_program_member(p, node, &col, &index);
+  int i = ph_program_member(p, node);
   int user = g->node[node].user;
   return i >= 0 && p->product[i].members == 1 && g->node[node].uses == 1 && user >= 0 &&
          ph_graph_role(g, user) == PH_ROLE_ADD;

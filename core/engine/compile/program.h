@@ -2,51 +2,16 @@
  *
  * A segment is compiled once and looped over; nothing here grows with the number of layers or samples.
  *
- *   ph_graph    the segment's nodes after rewriting (graph.c)
- *   ph_program  stream phase: slots and instructions, forward and backward (lower.c, lower_back.c)
- *   ph_pprog    parameter phase: the same for values that depend on parameters alone (paramprog.c)
+ *   ph_graph    the segment's nodes after rewriting (graph.h)
+ *   ph_code     instructions, and the reverse pass over them (code.h)
+ *   ph_program  stream phase: everything that touches samples (lower.c, lower_back.c)
+ *   ph_pprog    parameter phase: values that depend on parameters alone (paramprog.c)
  */
 #ifndef PH_ENGINE_PROGRAM_H
 #define PH_ENGINE_PROGRAM_H
 
-#include <string.h>
-
 #include "base/text.h"
-#include "ir/ir.h"
-
-/* ---- graph ---- */
-
-typedef struct ph_gnode {
-  const ph_op *op; /* NULL: a parameter leaf */
-  int param;       /* leaf: index in the segment */
-  int nargs, arg[PH_OP_ARGS];
-  double attr[PH_OP_ATTRS];
-  ph_shape shape;
-  int uses; /* by live nodes, result and read */
-  int user; /* the last live user, -1 when none or when result/read */
-  bool live;
-  bool reads_state; /* depends on state (or on this step's input) */
-  bool reads_input;
-  bool has_param; /* depends on some parameter */
-} ph_gnode;
-
-typedef struct ph_graph {
-  const ph_ir_segment *seg;
-  int n, room;
-  ph_gnode *node;
-  int state, input; /* input -1 unless driven */
-  int result, read; /* read -1 when absent */
-} ph_graph;
-
-/* rows: samples of a full batch (times iterations when parameters are tied); decides whether A(Bx) becomes (AB)x. */
-ph_status ph_graph_build(ph_graph *g, const ph_ir_segment *seg, int64_t rows, ph_err *err) PH_MUST_CHECK;
-void ph_graph_fini(ph_graph *g);
-/* The call of a node on `samples` samples, without operands. */
-ph_call ph_graph_call(const ph_graph *g, int node, int64_t samples);
-static inline ph_role ph_graph_role(const ph_graph *g, int i) {
-  return g->node[i].op ? g->node[i].op->role : PH_ROLE_NONE;
-}
-static inline bool ph_graph_is_param(const ph_graph *g, int i) { return ph_shape_is_param(g->node[i].shape); }
+#include "engine/compile/code.h"
 
 /* ---- stream phase ---- */
 
@@ -90,37 +55,6 @@ typedef struct ph_product {
   int out, cot;       /* slots when members > 1 (the concatenated tile), else -1 */
 } ph_product;
 
-typedef enum ph_ins_kind {
-  PH_INS_PRODUCT, /* out = d + bias + a Wt */
-  PH_INS_OP,      /* out = op(in) */
-  PH_INS_AXPBY,   /* out = alpha a + beta b (b may be -1) */
-  PH_INS_WGRAD,   /* weight cotangent of a product: (+)= a^T b */
-  PH_INS_COLSUM,  /* bias cotangent: (+)= sum of rows of a */
-  PH_INS_DGRAD,   /* out = d + a Wn */
-  PH_INS_OP_BWD,  /* cotangents of op's arguments */
-  PH_INS_ZERO     /* out = 0 */
-} ph_ins_kind;
-
-typedef struct ph_ins {
-  ph_ins_kind kind;
-  const ph_op *op;
-  int product, weight; /* PRODUCT, WGRAD, DGRAD; COLSUM */
-  int a, b, d, out;    /* slots, -1 when absent */
-  double alpha, beta;
-  int nargs, in[PH_OP_ARGS]; /* OP: slots, or ~weight for parameter values */
-  int aux, gin[PH_OP_ARGS];  /* OP_BWD: slots, ~weight, or PH_NO_SLOT */
-  bool acc[PH_OP_ARGS];
-  ph_shape in_shape[PH_OP_ARGS], out_shape;
-  double attr[PH_OP_ATTRS];
-} ph_ins;
-
-enum { PH_NO_SLOT = 1 << 30 };
-
-typedef struct ph_list { /* instructions */
-  int n, room;
-  ph_ins *ins;
-} ph_list;
-
 /* A backward program and where cotangents enter and leave an iteration. */
 typedef struct ph_back {
   ph_list list;
@@ -137,17 +71,14 @@ typedef struct ph_program {
   ph_product *product;
   int nweights, weight_room;
   ph_weight *weight;
-  ph_list fwd;
+  ph_code code; /* forward */
   ph_back bwd;
   ph_back entry; /* a first segment that meets the data once or place by place: also the data's cotangent; else empty */
-  int *value, *aux;             /* slot of each graph node, of its aux; -1 */
-  int state;                    /* slot of the state */
-  int port;                     /* slot of the port terms of the result when probed, -1 */
-  int64_t tile;                 /* samples of a full tile */
+  int state;     /* slot of the state */
+  int port;      /* slot of the port terms of the result when probed, -1 */
+  int64_t tile;  /* samples of a full tile */
   int64_t record, scratch, cot; /* elements: one iteration's record, scratch, cotangents (one parity) */
   int64_t pack, grad;           /* elements of a layer's pack and gradient */
-  int64_t op_scratch;           /* elements of what one op takes at most (ph_call.scratch) */
-  bool failed;                  /* out of memory while building */
 } ph_program;
 
 typedef struct ph_lower_options {
@@ -160,21 +91,16 @@ ph_status ph_program_build(ph_program *p, const ph_ir_segment *seg, const ph_low
                            ph_err *err) PH_MUST_CHECK;
 void ph_program_fini(ph_program *p);
 
-/* slots.c: arrays that grow (p->failed when memory is short), slots, instructions, places */
-void *ph_program_room(ph_program *p, void *array, int used, int *room, size_t size);
-int64_t ph_program_take(int64_t *total, int64_t n);
+/* slots.c. A slot of its own, columns of another, and every slot's offset; after the last, no slot may change. */
 int ph_program_slot(ph_program *p, ph_space space, ph_shape shape);
 int ph_program_view(ph_program *p, int base, int64_t col, ph_shape shape);
-ph_ins *ph_program_emit(ph_program *p, ph_list *list, ph_ins_kind kind);
-void ph_program_axpby(ph_program *p, ph_list *list, double alpha, int a, double beta, int b, int out);
-/* Gives every slot its offset. */
 void ph_program_place(ph_program *p);
 
 /* products.c: weights and products of the graph */
 int ph_program_weight(ph_program *p, int node);
 void ph_program_products(ph_program *p);
-/* The product a node is a member of, and its column there; -1 when it is none. */
-int ph_program_member(const ph_program *p, int node, int64_t *col, int *index);
+/* The product a node is a member of; -1 when it is none. */
+int ph_program_member(const ph_program *p, int node);
 /* Terms of the sum rooted at an add node: graph nodes, in order, at most g->n. Returns how many. */
 int ph_graph_sum_terms(const ph_graph *g, int root, int *term);
 /* True when the node is emitted as part of the sum or product that uses it. */
@@ -185,41 +111,33 @@ void ph_program_backward(ph_program *p, ph_back *b, bool with_state, bool with_i
 
 /* ---- parameter phase ---- */
 
-typedef enum ph_pspace { PH_PS_LEAF, PH_PS_KEEP, PH_PS_PACK, PH_PS_TEMP, PH_PS_WGRAD, PH_PS_NONE } ph_pspace;
+typedef enum ph_pspace {
+  PH_PS_LEAF, /* the parameter itself */
+  PH_PS_KEEP, /* kept between steps, for the adjoint */
+  PH_PS_PACK, /* where the stream's product reads it */
+  PH_PS_TEMP, /* forgotten after the block of layers */
+  PH_PS_WGRAD /* cotangents that the stream left */
+} ph_pspace;
 
 /* Where a parameter value or its cotangent lives: matrices `step` apart. */
-typedef struct ph_ploc {
+typedef struct ph_pslot {
   ph_pspace space;
   int param;         /* LEAF */
   int64_t off, step; /* KEEP, TEMP: off * (layers of the region) + layer * step; PACK, WGRAD: off + layer * step */
-} ph_ploc;
-
-typedef struct ph_pins {
-  const ph_op *op; /* NULL: out = alpha a + beta b */
-  int nargs;
-  ph_ploc in[PH_OP_ARGS], out, aux, gout, gin[PH_OP_ARGS];
-  bool acc[PH_OP_ARGS];
-  ph_shape in_shape[PH_OP_ARGS], out_shape;
-  double attr[PH_OP_ATTRS];
-} ph_pins;
-
-typedef struct ph_plist {
-  int n, room;
-  ph_pins *ins;
-} ph_plist;
+} ph_pslot;
 
 typedef struct ph_pprog {
   const ph_program *stream;
-  ph_plist fwd, bwd;
-  ph_ploc *value;     /* of each graph node that is a parameter value */
-  ph_ploc *aux;       /* of what its op keeps for the adjoint; space NONE: nothing */
-  ph_ploc *leaf_cot;  /* of each parameter of the segment; space NONE: no gradient (unused) */
+  ph_code code; /* forward; values of graph nodes that are parameter values */
+  ph_list bwd;
+  int nslots, slot_room;
+  ph_pslot *slot;
+  int *leaf_cot;      /* slot of the cotangent of each parameter of the segment; -1: no gradient (unused) */
   int64_t keep, temp; /* elements per layer */
-  int64_t op_scratch; /* elements of what one op takes at most (ph_call.scratch) */
   double flops;       /* forward and backward of one layer */
-  bool failed;
 } ph_pprog;
 
+/* Errors: PH_E_NOMEM. */
 ph_status ph_pprog_build(ph_pprog *q, const ph_program *stream, ph_err *err) PH_MUST_CHECK;
 void ph_pprog_fini(ph_pprog *q);
 

@@ -34,7 +34,7 @@ static void run_axpby(const ph_frame *f, const ph_ins *i) {
 
 static void run_colsum(const ph_frame *f, const ph_ins *i) {
   f->p->k->colsum(ph_frame_rows(f, i->out_shape), i->out_shape.cols, ph_frame_at(f, i->a), ph_frame_stride(f, i->a),
-                  ph_plan_at(f->p, f->grad, f->segment->prog.weight[i->weight].grad), f->acc);
+                  ph_plan_at(f->p, f->grad, f->segment->prog.weight[i->weight[0]].grad), f->acc);
 }
 
 void ph_frame_clear(const ph_frame *f, int slot) {
@@ -45,26 +45,32 @@ void ph_frame_clear(const ph_frame *f, int slot) {
   }
 }
 
-static ph_opnd operand(const ph_frame *f, int in) {
-  if (in >= 0) {
-    return (ph_opnd){ph_frame_at(f, in), ph_frame_stride(f, in), 0};
+static ph_opnd operand(const ph_frame *f, int slot) {
+  return (ph_opnd){ph_frame_at(f, slot), ph_frame_stride(f, slot), 0};
+}
+
+static ph_opnd argument(const ph_frame *f, const ph_ins *i, int a) {
+  if (i->weight[a] < 0) {
+    return operand(f, i->in[a]);
   }
-  const ph_weight *w = &f->segment->prog.weight[~in];
+  const ph_weight *w = &f->segment->prog.weight[i->weight[a]];
   return (ph_opnd){ph_plan_at(f->p, f->pack, w->pack), w->cols, 0};
 }
 
-/* Where the cotangent of an operand goes: a parameter's into the group's gradient, which other tiles may have filled. */
-static ph_opnd cotangent(const ph_frame *f, const ph_ins *i, int a, bool *acc) {
-  int slot = i->gin[a];
-  *acc = slot >= 0 ? i->acc[a] : f->acc;
-  if (slot >= 0) {
-    return operand(f, slot);
+/* Where the cotangent of an argument goes: a weight's into the group's gradient, which other tiles may have filled. */
+static void cotangent(const ph_frame *f, const ph_ins *i, int a, ph_call *c) {
+  if (i->weight[a] >= 0) {
+    const ph_weight *w = &f->segment->prog.weight[i->weight[a]];
+    c->gin[a] = (ph_opnd){ph_plan_at(f->p, f->grad, w->grad), w->cols, 0};
+    c->acc[a] = f->acc;
+  } else if (i->gin[a] >= 0) {
+    c->gin[a] = operand(f, i->gin[a]);
+    c->acc[a] = i->acc[a];
   }
-  const ph_weight *w = &f->segment->prog.weight[~slot];
-  return (ph_opnd){ph_plan_at(f->p, f->grad, w->grad), w->cols, 0};
 }
 
 static void run_op(const ph_frame *f, const ph_ins *i) {
+  bool back = i->kind == PH_INS_OP_BWD;
   ph_call c = ph_op_call(i->nargs, i->in_shape, i->out_shape, i->attr, f->t->rows);
   c.k = f->p->k;
   c.scratch = f->t->w->op;
@@ -73,17 +79,15 @@ static void run_op(const ph_frame *f, const ph_ins *i) {
     c.aux = operand(f, i->aux);
   }
   for (int a = 0; a < i->nargs; a++) {
-    c.in[a] = operand(f, i->in[a]);
-    if (i->kind == PH_INS_OP_BWD && i->gin[a] != PH_NO_SLOT) {
-      c.gin[a] = cotangent(f, i, a, &c.acc[a]);
+    c.in[a] = argument(f, i, a);
+    if (back) {
+      cotangent(f, i, a, &c);
     }
   }
-  if (i->kind == PH_INS_OP) {
-    i->op->fwd(&c);
-  } else {
+  if (back) {
     c.gout = operand(f, i->a);
-    i->op->bwd(&c);
   }
+  (back ? i->op->bwd : i->op->fwd)(&c);
 }
 
 void ph_frame_run(const ph_frame *f, const ph_list *list, ph_ahead *a) {

@@ -13,56 +13,65 @@ typedef struct task {
   char *wgrad;          /* reduced weight cotangents, prog.grad apart */
 } task;
 
-static char *locate(const task *t, const ph_ploc *l) {
+/* The first of the task's matrices in a slot; NULL for none. */
+static char *locate(const task *t, int slot) {
   const ph_plan *p = t->p;
+  if (slot < 0) {
+    return NULL;
+  }
+  const ph_pslot *l = &t->segment->pprog.slot[slot];
   switch (l->space) {
   case PH_PS_LEAF: return ph_plan_at(p, t->segment->param[l->param]->value, t->first * l->step);
   case PH_PS_KEEP: return ph_plan_at(p, t->segment->keep, l->off * t->segment->layers + t->first * l->step);
   case PH_PS_PACK: return ph_plan_at(p, t->segment->pack, l->off + t->first * l->step);
   case PH_PS_TEMP: return ph_plan_at(p, t->w->temp, l->off * t->count);
   case PH_PS_WGRAD: return ph_plan_at(p, t->wgrad, l->off);
-  case PH_PS_NONE: break;
   }
   return NULL;
 }
 
-static ph_opnd operand(const task *t, const ph_ploc *l, ph_shape s) { return (ph_opnd){locate(t, l), s.cols, l->step}; }
+/* The matrix of one of the task's layers. */
+static char *matrix_of(const task *t, int slot, int64_t layer) {
+  return ph_plan_at(t->p, locate(t, slot), layer * t->segment->pprog.slot[slot].step);
+}
 
-static void run_sum(const task *t, const ph_pins *i) {
+static ph_opnd operand(const task *t, int slot, int64_t cols) {
+  return slot < 0 ? (ph_opnd){0} : (ph_opnd){locate(t, slot), cols, t->segment->pprog.slot[slot].step};
+}
+
+static void run_axpby(const task *t, const ph_ins *i) {
   int64_t n = i->out_shape.rows * i->out_shape.cols;
-  ph_opnd a = operand(t, &i->in[0], i->out_shape);
-  ph_opnd b = operand(t, &i->in[1], i->out_shape);
-  ph_opnd out = operand(t, &i->out, i->out_shape);
-  for (int64_t m = 0; m < t->count; m++) {
-    t->p->k->axpby(1, n, 1.0, ph_plan_at(t->p, a.p, m * a.step), n, 1.0, b.p ? ph_plan_at(t->p, b.p, m * b.step) : NULL,
-                   n, ph_plan_at(t->p, out.p, m * out.step), n);
+  for (int64_t l = 0; l < t->count; l++) {
+    t->p->k->axpby(1, n, i->alpha, matrix_of(t, i->a, l), n, i->beta, i->b >= 0 ? matrix_of(t, i->b, l) : NULL, n,
+                   matrix_of(t, i->out, l), n);
   }
 }
 
-static void run_list(const task *t, const ph_plist *list, bool backward) {
+static void run_op(const task *t, const ph_ins *i) {
+  bool back = i->kind == PH_INS_OP_BWD;
+  ph_call c = ph_op_call(i->nargs, i->in_shape, i->out_shape, i->attr, 1);
+  c.k = t->p->k;
+  c.count = t->count;
+  c.scratch = t->w->op;
+  c.out = operand(t, i->out, i->out_shape.cols);
+  c.aux = operand(t, i->aux, 0);
+  for (int a = 0; a < i->nargs; a++) {
+    c.in[a] = operand(t, i->in[a], i->in_shape[a].cols);
+    c.gin[a] = operand(t, i->gin[a], i->in_shape[a].cols);
+    c.acc[a] = i->acc[a];
+  }
+  c.gout = operand(t, i->a, i->out_shape.cols);
+  (back ? i->op->bwd : i->op->fwd)(&c);
+}
+
+static void run_list(const task *t, const ph_list *list) {
   for (int n = 0; n < list->n; n++) {
-    const ph_pins *i = &list->ins[n];
-    if (!i->op) {
-      run_sum(t, i);
-      continue;
+    const ph_ins *i = &list->ins[n];
+    if (i->kind == PH_INS_AXPBY) {
+      run_axpby(t, i);
+    } else {
+      run_op(t, i);
     }
-    ph_call c = ph_op_call(i->nargs, i->in_shape, i->out_shape, i->attr, 1);
-    c.k = t->p->k;
-    c.count = t->count;
-    c.scratch = t->w->op;
-    c.out = operand(t, &i->out, i->out_shape);
-    c.aux = (ph_opnd){.p = locate(t, &i->aux), .step = i->aux.step};
-    for (int a = 0; a < i->nargs; a++) {
-      c.in[a] = operand(t, &i->in[a], i->in_shape[a]);
-      if (backward) {
-        c.gin[a] = operand(t, &i->gin[a], i->in_shape[a]);
-        c.acc[a] = i->acc[a];
-      }
-    }
-    if (backward) {
-      c.gout = operand(t, &i->gout, i->out_shape);
-    }
-    (backward ? i->op->bwd : i->op->fwd)(&c);
   }
 }
 
@@ -84,15 +93,15 @@ static void reduce(task *t) {
   }
 }
 
-static void store(const task *t, const ph_param *q, const ph_ploc *cot) {
+static void store(const task *t, const ph_param *q, int cot) {
   const ph_plan *p = t->p;
   int64_t n = q->rows * q->cols;
   for (int64_t l = 0; l < t->count; l++) {
     char *to = ph_plan_at(p, q->grad, (t->first + l) * n);
-    if (cot->space == PH_PS_NONE) {
+    if (cot < 0) {
       memset(to, 0, (size_t)n * p->size);
     } else {
-      memcpy(to, ph_plan_at(p, locate(t, cot), l * cot->step), (size_t)n * p->size);
+      memcpy(to, matrix_of(t, cot, l), (size_t)n * p->size);
     }
   }
 }
@@ -116,14 +125,13 @@ static void optimize(const task *t) {
   const ph_plan *p = t->p;
   for (int i = 0; i < t->segment->prog.seg->nparams; i++) {
     const ph_param *q = t->segment->param[i];
-    const ph_ploc *cot = &t->segment->pprog.leaf_cot[i];
+    int cot = t->segment->pprog.leaf_cot[i];
     if (t->u->store_grad) {
       store(t, q, cot);
     }
-    bool moves = t->u->optim && !q->rates.frozen && cot->space != PH_PS_NONE;
+    bool moves = t->u->optim && !q->rates.frozen && cot >= 0;
     for (int64_t l = 0; moves && l < t->count; l++) {
-      char *g = t->u->from_store ? ph_plan_at(p, q->grad, (t->first + l) * q->rows * q->cols)
-                                 : ph_plan_at(p, locate(t, cot), l * cot->step);
+      char *g = t->u->from_store ? ph_plan_at(p, q->grad, (t->first + l) * q->rows * q->cols) : matrix_of(t, cot, l);
       optimize_one(t, q, t->first + l, g);
     }
   }
@@ -133,8 +141,7 @@ static void pack_matrix(const task *t, const ph_product *q, int m, int64_t row, 
   const ph_plan *p = t->p;
   const ph_program *s = &t->segment->prog;
   const ph_weight *w = &s->weight[q->matrix[m]];
-  const ph_ploc *v = &t->segment->pprog.value[w->node];
-  const char *from = ph_plan_at(p, locate(t, v), layer * v->step);
+  const char *from = matrix_of(t, t->segment->pprog.code.value[w->node], layer);
   char *pack = ph_plan_at(p, t->segment->pack, (t->first + layer) * s->pack);
   char *natural = ph_plan_at(p, pack, q->wn + row * q->K);
   if (natural != from) {
@@ -145,9 +152,9 @@ static void pack_matrix(const task *t, const ph_product *q, int m, int64_t row, 
 
 static void pack_vector(const task *t, const ph_weight *w, int64_t at, int64_t layer) {
   const ph_plan *p = t->p;
-  const ph_ploc *v = &t->segment->pprog.value[w->node];
   char *pack = ph_plan_at(p, t->segment->pack, (t->first + layer) * t->segment->prog.pack);
-  memcpy(ph_plan_at(p, pack, at), ph_plan_at(p, locate(t, v), layer * v->step), (size_t)(w->rows * w->cols) * p->size);
+  const char *from = matrix_of(t, t->segment->pprog.code.value[w->node], layer);
+  memcpy(ph_plan_at(p, pack, at), from, (size_t)(w->rows * w->cols) * p->size);
 }
 
 static void pack(const task *t) {
@@ -188,13 +195,13 @@ static void block_task(void *ctx, int block, int worker) {
             .count = b->count};
   if (r->u->have_grad) {
     reduce(&t);
-    run_list(&t, &t.segment->pprog.bwd, true);
+    run_list(&t, &t.segment->pprog.bwd);
   }
   if (r->u->have_grad || r->u->from_store) {
     optimize(&t);
   }
   if (r->u->forward) {
-    run_list(&t, &t.segment->pprog.fwd, false);
+    run_list(&t, &t.segment->pprog.code.fwd);
     pack(&t);
   }
 }

@@ -58,7 +58,7 @@ static void worker_layers(ph_plan *p, ph_worker *w, bool *failed) {
     const ph_segment *t = &p->segment[s];
     temp = most(temp, t->pprog.temp * t->block_layers);
     sum = most(sum, t->prog.grad * t->block_layers);
-    op = most(op, most(t->prog.op_scratch, t->pprog.op_scratch));
+    op = most(op, most(t->prog.code.op_scratch, t->pprog.code.op_scratch));
   }
   w->temp = take(p, temp, failed);
   w->sum = take(p, sum, failed);

@@ -78,7 +78,7 @@ static ph_status make_segment(ph_plan *p, int s, const ph_plan_options *o, ph_er
 static ph_status make_segments(ph_plan *p, const ph_plan_options *o, ph_err *err) {
   p->segment = ph_mem_new((size_t)p->ir->nsegments, sizeof *p->segment);
   if (!p->segment) {
-    return ph_err_set(err, PH_E_NOMEM, "out of memory while compiling a model");
+    return ph_code_no_memory(err);
   }
   for (int s = 0; s < p->ir->nsegments; s++) {
     ph_status st = make_segment(p, s, o, err);
@@ -113,7 +113,7 @@ static ph_status make_params(ph_plan *p, ph_err *err) {
       t->param[i] = &p->param[p->nparams++];
     }
   }
-  return failed ? ph_err_set(err, PH_E_NOMEM, "out of memory while compiling a model") : PH_OK;
+  return failed ? ph_code_no_memory(err) : PH_OK;
 }
 
 /* What can be said but not run yet. */
@@ -162,7 +162,7 @@ static ph_status build(ph_plan *p, const char *text, size_t n, const ph_plan_opt
 ph_status ph_plan_new(ph_plan **out, const char *text, size_t n, const ph_plan_options *o, ph_err *err) {
   ph_plan *p = ph_mem_new(1, sizeof *p);
   if (!p) {
-    return ph_err_set(err, PH_E_NOMEM, "out of memory while compiling a model");
+    return ph_code_no_memory(err);
   }
   ph_status st = build(p, text, n, o, err);
   if (st) {

@@ -75,8 +75,8 @@ static void run_forward(const course *c, int64_t from, int64_t to, bool keep, bo
   watch = watch && (c->t->job->probe || c->t->job->mode == PH_MODE_DIAGNOSE);
   for (int64_t it = from; it < to; it++) {
     ph_frame f = frame_of(c, it, keep);
-    ph_ahead a = ph_ahead_start(&f, false, it + 1 < to, q->fwd.n);
-    ph_frame_run(&f, &q->fwd, &a);
+    ph_ahead a = ph_ahead_start(&f, false, it + 1 < to, q->code.fwd.n);
+    ph_frame_run(&f, &q->code.fwd, &a);
     if (watch) {
       const char *port = q->port >= 0 ? ph_frame_at(&f, q->port) : NULL;
       ph_probe_forward(c->t, c->s, it, f.base[PH_SP_NEXT], port, port ? ph_frame_stride(&f, q->port) : 0);

@@ -1,0 +1,41 @@
+/* graph.h - a segment's nodes after rewriting. Private to core/engine. */
+#ifndef PH_ENGINE_GRAPH_H
+#define PH_ENGINE_GRAPH_H
+
+#include <string.h>
+
+#include "ir/ir.h"
+
+typedef struct ph_gnode {
+  const ph_op *op; /* NULL: a parameter leaf */
+  int param;       /* leaf: index in the segment */
+  int nargs, arg[PH_OP_ARGS];
+  double attr[PH_OP_ATTRS];
+  ph_shape shape;
+  int uses; /* by live nodes, result and read */
+  int user; /* the last live user, -1 when none or when result/read */
+  bool live;
+  bool reads_state; /* depends on state (or on this step's input) */
+  bool reads_input;
+  bool has_param; /* depends on some parameter */
+} ph_gnode;
+
+typedef struct ph_graph {
+  const ph_ir_segment *seg;
+  int n, room;
+  ph_gnode *node;
+  int state, input; /* input -1 unless driven */
+  int result, read; /* read -1 when absent */
+} ph_graph;
+
+/* rows: samples of a full batch (times iterations when parameters are tied); decides whether A(Bx) becomes (AB)x. */
+ph_status ph_graph_build(ph_graph *g, const ph_ir_segment *seg, int64_t rows, ph_err *err) PH_MUST_CHECK;
+void ph_graph_fini(ph_graph *g);
+/* The call of a node on `samples` samples, without operands. */
+ph_call ph_graph_call(const ph_graph *g, int node, int64_t samples);
+static inline ph_role ph_graph_role(const ph_graph *g, int i) {
+  return g->node[i].op ? g->node[i].op->role : PH_ROLE_NONE;
+}
+static inline bool ph_graph_is_param(const ph_graph *g, int i) { return ph_shape_is_param(g->node[i].shape); }
+
+#endif
