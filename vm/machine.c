@@ -64,6 +64,8 @@ int l_machine(lua_State *L) {
   set_string(L, "features", text);
   lua_pushinteger(L, sysconf(_SC_NPROCESSORS_ONLN));
   lua_setfield(L, -2, "cores");
+  lua_pushinteger(L, PH_ARITHMETIC);
+  lua_setfield(L, -2, "arithmetic");
   set_string(L, "kernels_f32", ph_kern_get(PH_F32)->name);
   set_string(L, "kernels_f64", ph_kern_get(PH_F64)->name);
   lua_pushinteger(L, (lua_Integer)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE));

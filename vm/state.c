@@ -7,6 +7,7 @@
 
 #include "bind.h"
 #include "host.h"
+#include "kernels/kern.h"
 
 /* Modules are taken from the program's own tree and from Debian's directory of Lua libraries, never from the current directory or
  * from LUA_PATH: a result must not depend on where the program was started. C modules are not searched for at all; only the
@@ -32,6 +33,8 @@ static void open_native(lua_State *L, const char *lua_dir) {
   ph_bind_repl(L);
   lua_pushstring(L, lua_dir);
   lua_setfield(L, -2, "lua_dir");
+  lua_pushinteger(L, PH_ARITHMETIC);
+  lua_setfield(L, -2, "arithmetic");
   lua_pushliteral(L, LUA_CPATH_DEFAULT);
   lua_setfield(L, -2, "cpath");
   lua_getfield(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);

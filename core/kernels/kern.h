@@ -19,6 +19,10 @@
 #include "base/tensor.h"
 #include "kernels/activations.h"
 
+/* Version of the arithmetic: raised when a change of the program rounds any step of a training differently. It stands in
+ * provenance, in events and in checkpoints, and never in what a run's name is made of. */
+enum { PH_ARITHMETIC = 1 };
+
 typedef struct ph_adam {
   double lr, beta1, beta2, eps, weight_decay; /* decoupled (AdamW) decay: p -= lr * weight_decay * p */
   double c1, c2;                              /* 1/(1 - beta1^t), 1/(1 - beta2^t) */

@@ -16,7 +16,6 @@ import harness
 from harness import ROOT, Case
 
 GOLDEN = os.path.join(ROOT, "tests", "golden", "bits.json")
-ARITHMETIC = "1"
 PARTS = ("best", "final", "history", "profiles", "confusion")
 DATA = "/usr/share/datasets/fashion-mnist"  # where the package of that name puts it
 
@@ -37,7 +36,7 @@ def add(h, name, value):
 
 
 def digest(path):
-    """(label, sha256) of a run file."""
+    """(arithmetic version, label, sha256) of a run file."""
     h = hashlib.sha256()
     with h5py.File(path, "r") as f:
         record = json.loads(f["record"][()])
@@ -45,8 +44,9 @@ def digest(path):
         f.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None)
         for name in sorted(n for n in names if n.split("/")[0] in PARTS):
             add(h, name, f[name][()])
+        arithmetic = str(f["provenance"].attrs["arithmetic"])
     h.update(json.dumps([record["metrics"], record["best_epoch"], record["steps"]], sort_keys=True).encode())
-    return record["label"], h.hexdigest()
+    return arithmetic, record["label"], h.hexdigest()
 
 
 class Bits(Case):
@@ -55,19 +55,19 @@ class Bits(Case):
         spec = os.path.join(ROOT, "specs", words[0])
         self.phrun(spec, *words[1:], "-j", 2, "-q", "--out", out, env=env)
         runs = os.path.join(out, "runs")
-        return dict(digest(os.path.join(runs, name)) for name in sorted(os.listdir(runs)))
+        return [digest(os.path.join(runs, name)) for name in sorted(os.listdir(runs))]
 
     def golden(self, name, words, env=None):
-        found = self.digests(words, env)
-        self.assertTrue(found)
+        digests = self.digests(words, env)
+        arithmetic, found = digests[0][0], {label: value for _, label, value in digests}
         with open(GOLDEN, encoding="utf-8") as f:
             table = json.load(f)
         if os.environ.get("PHRUN_UPDATE"):
-            table.setdefault(ARITHMETIC, {})[name] = found
+            table.setdefault(arithmetic, {})[name] = found
             with open(GOLDEN, "w", encoding="utf-8") as f:
                 json.dump(table, f, indent=1, sort_keys=True)
                 f.write("\n")
-        self.assertEqual(found, table.get(ARITHMETIC, {}).get(name))
+        self.assertEqual(found, table.get(arithmetic, {}).get(name))
 
     def test_quick(self):
         self.golden("quick", QUICK)

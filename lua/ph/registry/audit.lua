@@ -284,6 +284,8 @@ local function summary_notes(self)
     self:add("notes", "%d run%s made without the lock and do%s not count", self.unlocked,
       self.unlocked == 1 and " was" or "s were", self.unlocked == 1 and "es" or "")
   end
+  local mixed = ledger.mixed(self.state.runs)
+  if mixed then self:add("notes", "%s", mixed) end
   if self.kept and self.kept > 0 then
     self:add("notes", "%d run files beside the recovered ledger are not checked against it", self.kept)
   end

@@ -94,8 +94,8 @@ local function execute(one, dir)
 end
 
 local function class_of(machine)
-  return string.format("float32 kernels %s, float64 kernels %s", tostring(machine.kernels_f32),
-    tostring(machine.kernels_f64))
+  return string.format("float32 kernels %s, float64 kernels %s, arithmetic %d", tostring(machine.kernels_f32),
+    tostring(machine.kernels_f64), machine.arithmetic or 1)
 end
 
 -- "" on the same class of CPU, else what differs.

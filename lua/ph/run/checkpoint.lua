@@ -43,6 +43,7 @@ function checkpoint.write(path, state, rows, columns, groups)
   local items = {
     { path = "/", attr = "format", value = "phrun checkpoint" },
     { path = "/", attr = "format_version", value = 1 },
+    { path = "/", attr = "arithmetic", value = native.arithmetic },
     { path = "/state", value = json.encode(state) },
     { path = "/history", value = checkpoint.history_tensor(rows, columns) },
     { path = "/history", attr = "columns", value = table.concat(columns, ",") },
@@ -78,6 +79,11 @@ function checkpoint.read(path)
   if file:attr("/", "format") ~= "phrun checkpoint" or file:attr("/", "format_version") ~= 1 or not file:sealed() then
     file:close()
     return nil, path .. ": not a checkpoint of this version as it was written"
+  end
+  local arithmetic = file:attr("/", "arithmetic") or 1
+  if arithmetic ~= native.arithmetic then
+    file:close()
+    return nil, string.format("%s: made with arithmetic %d, this program has %d", path, arithmetic, native.arithmetic)
   end
   local state, why = json.decode(file:text "/state")
   if not state then return nil, path .. ": " .. why end

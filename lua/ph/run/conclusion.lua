@@ -3,6 +3,7 @@
 local native = require "ph.native"
 local curves = require "ph.figure.curves"
 local job = require "ph.run.job"
+local ledger = require "ph.run.ledger"
 local results = require "ph.run.results"
 local runfile = require "ph.run.runfile"
 local summary = require "ph.run.summary"
@@ -83,6 +84,8 @@ function conclusion.print(store, experiment, cells, session)
       experiment.name .. (many and " (mean ± sample standard deviation over the seeds)" or "") .. "\n"
         .. table.concat(lines, "\n") .. "\n\n")
   end
+  local mixed = ledger.mixed(records)
+  if mixed then native.write(1, "note: " .. mixed .. "\n\n") end
   if #session.confusions <= most_tables then
     for _, item in ipairs(session.confusions) do print_confusion(item) end
   end

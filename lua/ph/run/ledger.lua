@@ -68,8 +68,10 @@ function ledger.parse(text)
   return out
 end
 
+-- A ledger that is older than the version of the arithmetic was written by its first.
 local function record_of(event)
   local record = event.record
+  record.arithmetic = event.arithmetic or 1
   record.file = event.file
   record.recovered = event.event == "recovered" or nil
   return record
@@ -109,6 +111,28 @@ function ledger.read(dir)
   return out
 end
 
+--- Versions of the arithmetic under which the runs that ended were made: a sorted list. A record that is not from a ledger
+-- was made by this program.
+function ledger.arithmetics(records)
+  local seen, out = {}, {}
+  for _, record in ipairs(records) do
+    local version = record.arithmetic or native.arithmetic
+    if ledger.closing[record.status] and not seen[version] then
+      seen[version] = true
+      out[#out + 1] = version
+    end
+  end
+  table.sort(out)
+  return out
+end
+
+--- One sentence when records of several arithmetics stand in one table, else nil.
+function ledger.mixed(records)
+  local versions = ledger.arithmetics(records)
+  if #versions < 2 then return nil end
+  return string.format("runs with arithmetic %s are compared: they differ by rounding too", table.concat(versions, " and "))
+end
+
 local writer = {}
 writer.__index = writer
 
@@ -131,8 +155,9 @@ function ledger.open(dir)
   return self
 end
 
---- Appends one event; on disk when it returns true. nil and a message otherwise (full disk, read-only).
+--- Appends one event with the version of the arithmetic; on disk when it returns true. nil and a message otherwise (full disk, read-only).
 function writer:append(event)
+  event.arithmetic = native.arithmetic
   local line, hash = ledger.line(event, self.n + 1, self.prev, native.date(native.time()))
   local ok, problem = native.append_line(self.path, line)
   if not ok then return nil, problem end

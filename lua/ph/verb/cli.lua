@@ -109,7 +109,7 @@ local function version_text(verbose)
   local features = type(m.features) == "table" and table.concat(m.features, " ") or tostring(m.features)
   line("cpu", "%s, %d cores", m.cpu, m.cores)
   line("features", "%s", features)
-  line("kernels", "float32 %s, float64 %s", m.kernels_f32, m.kernels_f64)
+  line("kernels", "float32 %s, float64 %s, arithmetic %d", m.kernels_f32, m.kernels_f64, m.arithmetic)
   local keys = {}
   for k in pairs(m.openblas or {}) do keys[#keys + 1] = k end
   table.sort(keys)

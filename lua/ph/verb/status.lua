@@ -52,6 +52,7 @@ function status.collect(dir)
     counts = counts_of(state),
     chain_ok = state.chain_ok, problem = state.problem, torn = state.torn, runs = json.list(state.runs),
     unfinished = json.list(status.open_runs(state)),
+    arithmetic = json.list(ledger.arithmetics(state.runs)), mixed = ledger.mixed(state.runs),
   }
 end
 
@@ -109,6 +110,7 @@ local function text_of(data)
     out[#out + 1] = ""
     table.move(cells, 1, #cells, #out + 1, out)
   end
+  if data.mixed then out[#out + 1] = data.mixed end
   if data.torn > 0 then
     out[#out + 1] = string.format(
       "the last line of the ledger was cut short by a crash (%d bytes); the next run removes it", data.torn)

@@ -35,7 +35,7 @@ end
 local function plain_record(record)
   local out = {}
   for k, v in pairs(record) do out[k] = v end
-  out.file, out.recovered = nil, nil
+  out.file, out.recovered, out.arithmetic = nil, nil, nil
   return out
 end
 
