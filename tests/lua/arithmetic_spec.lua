@@ -31,7 +31,8 @@ describe("the version of the arithmetic", function()
     with_arithmetic(native.arithmetic + 1, function()
       local saved, problem = checkpoint.read(path)
       assert.is_nil(saved)
-      assert.equal(string.format("%s: made with arithmetic %d, this program has %d", path, native.arithmetic - 1, native.arithmetic), problem)
+      local mine = native.arithmetic
+      assert.equal(string.format("%s: made with arithmetic %d, this program has %d", path, mine - 1, mine), problem)
     end)
     os.remove(path)
   end)
@@ -40,14 +41,16 @@ describe("the version of the arithmetic", function()
     local dir = temporary()
     native.mkdir(dir)
     local writer = assert(ledger.open(dir))
-    local function done(run) return { event = "done", run = run, record = { run = run, status = "done", cell_label = run } } end
+    local function done(run)
+      return { event = "done", run = run, record = { run = run, status = "done", cell_label = run } }
+    end
     assert(writer:append(done "a"))
     assert.is_nil(ledger.mixed(assert(ledger.read(dir)).runs))
     with_arithmetic(native.arithmetic + 1, function() assert(writer:append(done "b")) end)
     local state = assert(ledger.read(dir))
     assert.same({ native.arithmetic, native.arithmetic + 1 }, ledger.arithmetics(state.runs))
-    assert.equal(string.format("runs with arithmetic %d and %d are compared: they differ by rounding too", native.arithmetic, native.arithmetic + 1),
-      ledger.mixed(state.runs))
+    local said = "runs with arithmetic %d and %d are compared: they differ by rounding too"
+    assert.equal(said:format(native.arithmetic, native.arithmetic + 1), ledger.mixed(state.runs))
     local old = ledger.parse((ledger.line(done "c", 1, "", "2026-01-01T00:00:00Z")) .. "\n")
     assert.is_nil(old.events[1].arithmetic)
     os.remove(ledger.path(dir))

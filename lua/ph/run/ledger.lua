@@ -111,8 +111,8 @@ function ledger.read(dir)
   return out
 end
 
---- Versions of the arithmetic under which the runs that ended were made: a sorted list. A record that is not from a ledger
--- was made by this program.
+--- Versions of the arithmetic under which the runs that ended were made: a sorted list. A record that is not from a
+-- ledger was made by this program.
 function ledger.arithmetics(records)
   local seen, out = {}, {}
   for _, record in ipairs(records) do
@@ -130,7 +130,8 @@ end
 function ledger.mixed(records)
   local versions = ledger.arithmetics(records)
   if #versions < 2 then return nil end
-  return string.format("runs with arithmetic %s are compared: they differ by rounding too", table.concat(versions, " and "))
+  return string.format("runs with arithmetic %s are compared: they differ by rounding too",
+    table.concat(versions, " and "))
 end
 
 local writer = {}
@@ -155,7 +156,8 @@ function ledger.open(dir)
   return self
 end
 
---- Appends one event with the version of the arithmetic; on disk when it returns true. nil and a message otherwise (full disk, read-only).
+--- Appends one event with the version of the arithmetic; on disk when it returns true. nil and a message
+-- otherwise (full disk, read-only).
 function writer:append(event)
   event.arithmetic = native.arithmetic
   local line, hash = ledger.line(event, self.n + 1, self.prev, native.date(native.time()))
