@@ -6,7 +6,7 @@ set -u
 packages=(cmake ninja-build gcc git pkg-config liblua5.4-dev lua5.4 lua-busted lua-dkjson lua-argparse libopenblas-dev
           liblapacke-dev libhdf5-dev hdf5-tools libcmocka-dev zlib1g-dev libssl-dev libedit-dev gnuplot-nox)
 if [ "${1:-}" = test ]; then
-  packages+=(clang clang-format clang-tidy libclang-rt-14-dev cppcheck lua-check valgrind python3 python3-h5py python3-numpy
+  packages+=(clang clang-format clang-tidy libclang-rt-dev cppcheck lua-check valgrind python3 python3-h5py python3-numpy
              chromium dataset-fashion-mnist)
 fi
 
