@@ -150,22 +150,25 @@ static int l_la_qr(lua_State *L) {
   return finish(L, ph_la_qr(m, n, A->data, Q, R, &err), &err, 2);
 }
 
+static ph_la_info blas;
+
+ph_status ph_host_start_blas(ph_err *err) { return ph_la_start(&blas, err); }
+
 static int l_la_info(lua_State *L) {
-  const ph_la_info *info = ph_host_la();
   lua_createtable(L, 0, 7);
-  lua_pushstring(L, info->config);
+  lua_pushstring(L, blas.config);
   lua_setfield(L, -2, "config");
-  lua_pushstring(L, info->core);
+  lua_pushstring(L, blas.core);
   lua_setfield(L, -2, "core");
-  lua_pushstring(L, info->wanted);
+  lua_pushstring(L, blas.wanted);
   lua_setfield(L, -2, "wanted");
-  lua_pushstring(L, ph_host_la_origin());
+  lua_pushstring(L, blas.origin);
   lua_setfield(L, -2, "origin");
-  lua_pushinteger(L, info->threads);
+  lua_pushinteger(L, blas.threads);
   lua_setfield(L, -2, "threads");
-  lua_pushnumber(L, info->selftest);
+  lua_pushnumber(L, blas.selftest);
   lua_setfield(L, -2, "selftest");
-  lua_pushboolean(L, info->ok);
+  lua_pushboolean(L, blas.ok);
   lua_setfield(L, -2, "ok");
   return 1;
 }

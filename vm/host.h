@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/la.h"
+#include "base/status.h"
 
 /* ---- memory of the Lua state (sandbox.c) ---- */
 
@@ -43,10 +43,10 @@ bool ph_signals_redraw(void);
 /* errno of the first write to standard output that failed although somebody reads there (a full disk); 0: none did. */
 int ph_host_output_lost(void);
 
-/* ---- what main found at start ---- */
-const ph_la_info *ph_host_la(void);
-/* Why BLAS uses the core it uses: "user", "host" (re-executed) or "library". */
-const char *ph_host_la_origin(void);
+/* ---- BLAS (bind_la.c) ---- */
+
+/* Loads BLAS and keeps what it says of itself for native.la_info. Once, before there are threads. */
+ph_status ph_host_start_blas(ph_err *err) PH_MUST_CHECK;
 
 /* ---- Lua state (state.c) ---- */
 

@@ -1,4 +1,4 @@
-/* main.c - the program: BLAS made to fit the CPU, signals, one Lua state, lua/ph/verb/cli.lua. The only file that may end the process
+/* main.c - the program: BLAS, signals, one Lua state, lua/ph/verb/cli.lua. The only file that may end the process
  * (forked workers aside).
  *
  * Exit codes are those of ph.verb.cli (docs/language.md); 1 with one line when Lua fails outside of it, with a traceback when PHRUN_DEBUG is set. */
@@ -8,20 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "bind.h"
 #include "host.h"
-
-#define REEXEC "PHRUN_REEXEC"
-
-static ph_la_info la;
-static const char *la_origin;
-
-const ph_la_info *ph_host_la(void) { return &la; }
-
-const char *ph_host_la_origin(void) { return la_origin; }
 
 /* Standard streams that the caller has closed would give their numbers to the files opened next: what is said would be
  * written into results. */
@@ -33,30 +23,6 @@ static void open_streams(void) {
   if (fd > STDERR_FILENO) {
     close(fd);
   }
-}
-
-/* OpenBLAS asks for its work space until it gets it: without room it would ask forever. */
-static bool room_for_blas(void) {
-  const size_t work = (size_t)128 << 20;
-  void *p = mmap(NULL, work, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  return p != MAP_FAILED && munmap(p, work) == 0;
-}
-
-/* OpenBLAS chooses its kernels while it is being loaded and does not know recent CPUs: it then runs several times too slow.
- * When the user has not chosen, the program starts itself again, once, with the right choice in the environment. */
-static void start_blas(char **argv) {
-  ph_la_start(&la);
-  bool again = getenv(REEXEC) != NULL;
-  bool chosen = getenv("OPENBLAS_CORETYPE") != NULL;
-  la_origin = again ? "host" : chosen ? "user" : "library";
-  if (!la.wanted[0] || chosen || again) {
-    return;
-  }
-  setenv("OPENBLAS_CORETYPE", la.wanted, 1);
-  setenv(REEXEC, "1", 1);
-  execv("/proc/self/exe", argv);
-  unsetenv("OPENBLAS_CORETYPE"); /* exec failed: continue with this core */
-  unsetenv(REEXEC);
 }
 
 static void stop(int code) { _exit(code); }
@@ -117,11 +83,11 @@ int main(int argc, char **argv) {
   char exe[PATH_MAX];
   char lua_dir[PATH_MAX + 64];
   open_streams();
-  if (!room_for_blas()) {
-    fprintf(stderr, "phrun: out of memory: BLAS needs 128 MiB of address space (ulimit -v)\n");
-    _exit(1); /* exit would wait for its thread, which asks already */
+  ph_err err;
+  if (ph_host_start_blas(&err)) {
+    fprintf(stderr, "phrun: %s\n", err.text);
+    return 1;
   }
-  start_blas(argv);
   ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
   exe[n > 0 ? n : 0] = 0;
   ph_state_lua_dir(exe, lua_dir, sizeof lua_dir);

@@ -14,16 +14,19 @@
 #include "base/status.h"
 
 typedef struct ph_la_info {
-  char config[128]; /* openblas_get_config() */
-  char core[32];    /* openblas_get_corename() */
-  char wanted[32];  /* the core type this CPU should use, "" if the one in use fits */
-  int threads;      /* always 1 after ph_la_start */
-  double selftest;  /* worst relative error of the start-up products against a plain loop */
-  bool ok;          /* selftest within 1e-12 (float64) and 1e-5 (float32) */
+  char config[128];   /* openblas_get_config() */
+  char core[32];      /* openblas_get_corename() */
+  char wanted[32];    /* the core type this CPU should use, "" if the one in use fits */
+  const char *origin; /* who chose it: "user" (OPENBLAS_CORETYPE), "host" (ph_la_wanted_core) or "library" */
+  int threads;        /* always 1 after ph_la_start */
+  double selftest;    /* worst relative error of the start-up products against a plain loop */
+  bool ok;            /* selftest within 1e-12 (float64) and 1e-5 (float32) */
 } ph_la_info;
 
-/* Sets BLAS to one thread and multiplies a few matrices of odd sizes against a plain loop (float32 and float64). */
-void ph_la_start(ph_la_info *out);
+/* Loads BLAS and LAPACK, sets them to one thread, and multiplies a few matrices of odd sizes against a plain loop (float32 and
+ * float64). Comes before every other function here; not for two threads at a time. PH_E_NOMEM, PH_E_NOTFOUND: they cannot be
+ * loaded. */
+ph_status ph_la_start(ph_la_info *out, ph_err *err) PH_MUST_CHECK;
 
 /* The OPENBLAS_CORETYPE that fits this CPU: "Cooperlake"/"SkylakeX" with AVX-512, "Haswell" with AVX2, "" otherwise. */
 const char *ph_la_wanted_core(void);

@@ -188,9 +188,13 @@ static void failures_leave_nothing_behind(void **state) {
   ph_pool_free(pool);
 }
 
-int main(void) {
+static int start_la(void **state) {
+  (void)state;
   ph_la_info info;
-  ph_la_start(&info);
+  return ph_la_start(&info, NULL);
+}
+
+int main(void) {
   const struct CMUnitTest tests[] = {
       PH_TEST(bulk_numbers_have_the_bits_of_single_ones),
       PH_TEST(numbers_side_by_side_are_those_of_their_streams),
@@ -200,5 +204,5 @@ int main(void) {
       PH_TEST(a_graded_spectrum_is_exact_beyond_the_range_of_the_product),
       PH_TEST(failures_leave_nothing_behind),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return cmocka_run_group_tests(tests, start_la, NULL);
 }

@@ -484,7 +484,7 @@ class BlasCore(Case):
     """P27: kernels of a CPU twenty years old, and nobody sees it."""
 
     def test_p27_the_program_names_its_blas_and_warns_when_the_core_does_not_fit(self):
-        free = {"OPENBLAS_CORETYPE": None, "PHRUN_REEXEC": None}
+        free = {"OPENBLAS_CORETYPE": None}
         text = self.phrun("--version", "-v", env=free).stdout
         self.assertRegex(text, r"openblas +config: OpenBLAS \d+\.\d+\.\d+")
         self.assertRegex(text, r"openblas +core: \w+")

@@ -12,20 +12,9 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import PHRUN, ROOT, Case  # noqa: E402
 
-# Stands before OpenBLAS and says that it runs on the wrong core, unless the environment names one.
-LIAR = """
-#include <stdlib.h>
-char *openblas_get_corename(void) {
-  char *core = getenv("OPENBLAS_CORETYPE");
-  return core ? core : "Prescott";
-}
-"""
-
-
 class Blas(Case):
     def version(self, **env):
-        base = {"OPENBLAS_CORETYPE": None, "PHRUN_REEXEC": None}
-        return self.phrun("--version", "-v", env={**base, **env}).stdout
+        return self.phrun("--version", "-v", env={"OPENBLAS_CORETYPE": None, **env}).stdout
 
     def field(self, text, name):
         return re.search(rf"openblas +{name}: (.*)", text).group(1)
@@ -44,23 +33,31 @@ class Blas(Case):
         for name in ("cpu", "features", "kernels", "OpenBLAS", "core:", "hdf5", "compiler", "system"):
             self.assertIn(name, text)
 
-    def test_starts_again_once_with_the_right_core(self):
-        if not shutil.which("cc"):
-            self.skipTest("no C compiler")
-        self.write("liar.c", LIAR)
-        subprocess.run(["cc", "-shared", "-fPIC", "-o", "liar.so", "liar.c"], cwd=self.dir, check=True)
-        preload = {"LD_PRELOAD": self.path("liar.so"), "LSAN_OPTIONS": "detect_leaks=0"}
-        if os.environ.get("ASAN_OPTIONS") or "asan" in PHRUN:
-            self.skipTest("the sanitizer must come first")
+    def test_the_host_chooses_for_a_user_who_has_not(self):
         with open("/proc/cpuinfo") as f:
             flags = f.read()
+        text = self.version()
         if "avx2" not in flags:
             self.skipTest("this CPU runs what OpenBLAS chooses")
-        text = self.version(**preload)
         self.assertEqual(self.field(text, "origin"), "host")
         self.assertIn(self.field(text, "core"), ("Haswell", "Zen", "SkylakeX", "Cooperlake", "SapphireRapids"))
-        text = self.version(PHRUN_REEXEC="1", **preload)  # never twice
-        self.assertEqual(self.field(text, "core"), "Prescott")
+
+    def test_starts_no_threads_and_leaves_the_environment(self):
+        env = dict(os.environ, OPENBLAS_NUM_THREADS="8")
+        p = subprocess.Popen([PHRUN, "repl"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=env)
+        p.stdin.write(b"(require 'ph.native').getenv 'OPENBLAS_NUM_THREADS'\n")
+        p.stdin.flush()
+        self.assertEqual(p.stdout.readline(), b'8\n')
+        self.assertEqual(len(os.listdir(f"/proc/{p.pid}/task")), 1)
+        p.communicate(timeout=20)
+
+    def test_with_one_process_allowed(self):
+        """OpenBLAS sends itself SIGINT when it cannot start its threads."""
+        if os.getuid() != 0 or not shutil.which("setpriv"):
+            self.skipTest("needs root: a limit of processes holds for other users")
+        done = subprocess.run(["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", "prlimit", "--nproc=1", PHRUN, "--version"],
+                              capture_output=True, text=True, timeout=20)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
 
 
 class Modules(Case):

@@ -27,8 +27,9 @@ MAY_INCLUDE = {
 
 # foreign header: the places (directories or files) that may include it
 HOME = {
-    "cblas.h": ["core/base/la.c"],
-    "lapacke.h": ["core/base/la.c"],
+    "cblas.h": ["core/base/la_lib.h"],
+    "lapacke.h": ["core/base/la_lib.h"],
+    "dlfcn.h": ["core/base/la_lib.c"],
     "pthread.h": ["core/base/pool.c"],
     "hdf5.h": ["core/store"],
     "zlib.h": ["core/data"],
@@ -121,7 +122,7 @@ def is_private(path):
 
 
 # private header: the directory that alone may include it (checked), and may speak of foreign types
-PRIVATE = {"core/store/h5.h": "core/store"}
+PRIVATE = {"core/store/h5.h": "core/store", "core/base/la_lib.h": "core/base"}
 
 
 def check_private():
