@@ -31,21 +31,21 @@ static double flops_inverse(const ph_call *c) { return 2.0 * (double)c->out_shap
 /* Each entry of the output is a sum over the columns of the first matrix. */
 static double flops_product(const ph_call *c) { return 2.0 * (double)c->in_shape[0].cols * flops_one(c); }
 
-#define ACTIVATION(NAME, name_, FROM, LIPSCHITZ, BOUND, AT_ZERO, EQUATION, DOC) \
-  {.name = #name_,                                                              \
-   .args = "x",                                                                 \
-   .word = true,                                                                \
-   .shape = ph_shape_same,                                                      \
-   .fwd = ph_op_##name_,                                                        \
-   .bwd = ph_op_##name_##_bwd,                                                  \
-   .need = PH_ACT_FROM_##FROM ? PH_NEED_OUT : PH_NEED_IN0,                      \
-   .flops = flops_ten,                                                          \
-   .flops_bwd = 1,                                                              \
-   .gain = PH_GAIN_LIPSCHITZ,                                                   \
-   .lipschitz = LIPSCHITZ,                                                      \
-   .output_bound = BOUND,                                                       \
-   .at_zero = AT_ZERO,                                                          \
-   .equation = EQUATION,                                                        \
+#define ACTIVATION(NAME, name_, TAKES, FROM, LIPSCHITZ, BOUND, AT_ZERO, EQUATION, DOC) \
+  {.name = #name_,                                                                     \
+   .args = #TAKES,                                                                     \
+   .word = true,                                                                       \
+   .shape = ph_shape_same,                                                             \
+   .fwd = ph_op_##name_,                                                               \
+   .bwd = ph_op_##name_##_bwd,                                                         \
+   .need = PH_ACT_FROM_##FROM ? PH_NEED_OUT : PH_NEED_IN0,                             \
+   .flops = flops_ten,                                                                 \
+   .flops_bwd = 1,                                                                     \
+   .gain = PH_GAIN_LIPSCHITZ,                                                          \
+   .lipschitz = LIPSCHITZ,                                                             \
+   .output_bound = BOUND,                                                              \
+   .at_zero = AT_ZERO,                                                                 \
+   .equation = EQUATION,                                                               \
    .doc = DOC},
 
 static const ph_op TABLE[] = {

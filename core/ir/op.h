@@ -64,8 +64,8 @@ enum { PH_NEED_IN0 = 1, PH_NEED_IN1 = 2, PH_NEED_IN2 = 4, PH_NEED_IN3 = 8, PH_NE
  * ask whether a k is skew, but a certificate believes the op only then, and tests make arguments that are.
  *
  *   m  a matrix              k  a skew matrix                      v  a parameter vector (1, d)
- *   q  a square matrix       p  a positive semidefinite matrix     s  a sample value          x  a parameter or a sample value */
-static inline bool ph_arg_is_param(char kind) { return kind != 's' && kind != 'x'; }
+ *   q  a square matrix       p  a positive semidefinite matrix     s  a sample value
+ *   x  a parameter or a sample value      a  the same, its entries above 0 */
 
 /* What numbers an attribute may be. */
 typedef enum ph_attr_kind {

@@ -3,7 +3,7 @@
 #define PH_KERNELS_ISA_ACT_H
 
 #include "kernels/activations.h"
-#include "kernels/isa_math.h"
+#include "kernels/isa_trig.h"
 
 /* ---- a pair for each: y = f(x), and f' from what its row says ---- */
 
@@ -44,6 +44,24 @@ PH_INL vec slope_softsign(vec x) {
   const vec r = (real)1 / (vabs(x) + (real)1);
   return r * r;
 }
+
+PH_INL vec value_exp(vec x) { return vexp(x); }
+PH_INL vec slope_exp(vec y) { return y; }
+
+PH_INL vec value_log(vec x) { return vlog(x); }
+PH_INL vec slope_log(vec x) { return vsel(x < bc(0), bc((real)NAN), (real)1 / x); }
+
+PH_INL vec value_sin(vec x) { return vsin(x); }
+PH_INL vec slope_sin(vec x) { return vcos(x); }
+
+PH_INL vec value_cos(vec x) { return vcos(x); }
+PH_INL vec slope_cos(vec x) { return -vsin(x); }
+
+PH_INL vec value_square(vec x) { return x * x; }
+PH_INL vec slope_square(vec x) { return x + x; }
+
+PH_INL vec value_abs(vec x) { return vabs(x); }
+PH_INL vec slope_abs(vec x) { return vsel(x > bc(0), bc(1), vsel(x < bc(0), bc(-1), x)); }
 
 /* ---- by number: f is a constant in every caller, so one case is left ---- */
 

@@ -5,6 +5,8 @@
  * tanh     e/(e + 2), e = expm1(2|x|) (never 1 - small), true division: |tanh| <= 1 always.    <= 2.5 ulp
  * sigmoid  t/(1 + t) or 1/(1 + t), t = e^-|x|                                          <= 3 ulp
  * log1p    2 atanh(t/(2 + t)), for t in [0, 1] only                                   <= 3 ulp
+ * log      x = 2^e (1 + f) with 1 + f in [sqrt 1/2, sqrt 2), s = f/(2 + f): f - (f^2/2 - s (f^2/2 + s^2 R(s^2))), R of least largest
+ *          error; 0 gives -infinity, x < 0 NaN                                           <= 1 ulp
  * normal   Phi(-a) = e^(-a^2/2) Q(s)/(a + 4), s = (a - 4)/(a + 4), a >= 0: relative accuracy in both tails (a^2 is kept in two
  *          pieces), so gelu = x Phi(x) needs no erf. Q: interpolation at Chebyshev points, relative error 1.4e-8
  *          (float32, a <= 15) and 4e-17 (float64, a <= 39).                          <= 6 ulp
@@ -36,6 +38,10 @@ static const real phi_coef[] = {
     -1.907866531661357434e-6,  -2.310948183193762113e-4, 1.333442540190491162e-4, 1.630818441890359596e-3,
     -3.479692362242533344e-3,  -7.540188965593059021e-3, 6.039657489069946413e-2, -1.865218579596941633e-1,
     3.871374007422188786e-1,   -6.078966419718917589e-1, 7.552851304157514799e-1};
+static const real log_coef[] = {0.14796624593616894, 0.15313986759408618, 0.18183566669984916, 0.22222198531113474,
+                                0.28571428742766275, 0.39999999999413127, 0.66666666666667351};
+#define PH_SQRT_HALF 0x3fe6a09e667f3bcd /* the bits of sqrt(1/2) */
+#define PH_TINY 0x1p-1022
 #define PH_ATANH_TERMS 16
 #else
 #define PH_MANT 23
@@ -51,6 +57,9 @@ static const real exp_coef[] = {1.9875691500e-4f, 1.3981999507e-3f, 8.3334519073
                                 4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f};
 static const real phi_coef[] = {-1.255583856e-4f, 1.889965194e-4f,  1.566881688e-3f, -3.520972824e-3f, -7.525402418e-3f,
                                 6.040618551e-2f,  -1.865233068e-1f, 3.871366831e-1f, -6.078965941e-1f, 7.552851386e-1f};
+static const real log_coef[] = {0.298723102f, 0.399775207f, 0.666667759f};
+#define PH_SQRT_HALF 0x3f3504f3
+#define PH_TINY 0x1p-126f
 #define PH_ATANH_TERMS 7
 #endif
 #define PH_LOG2E ((real)1.44269504088896340736)
@@ -111,6 +120,21 @@ PH_INL vec vlog1p_unit(vec t) {
   PH_UNROLL for (int k = PH_ATANH_TERMS - 1; k > 0; k--) { q = vfma(q, s, bc((real)1 / (real)(2 * k + 1))); }
   const vec f2 = f + f;
   return vfma(f2 * s, q, f2);
+}
+
+PH_INL vec vlog(vec x) {
+  const ivec tiny = x < bc(PH_TINY);
+  const vec y = vsel(tiny, x * (real)((int64_t)1 << (PH_MANT + 1)), x);
+  const ivec e = ((ivec)y - PH_SQRT_HALF) >> PH_MANT;
+  const vec f = (vec)((ivec)y - (e << PH_MANT)) - (real)1;
+  const vec k = (vec)(e - (tiny & (PH_MANT + 1)) + (ivec)bc(PH_SHIFT)) - PH_SHIFT;
+  const vec h = vmul(f * (real)0.5, f);
+  const vec s = f / (f + (real)2);
+  const vec z = s * s;
+  const vec tail = vfma(s, vfma(z, horner(log_coef, PH_COUNT(log_coef), z), h), vmul(k, bc(PH_LN2_LO)));
+  const vec v = vfma(k, bc(PH_LN2_HI), f - (h - tail));
+  const vec edge = vsel(x == bc(0), bc((real)-INFINITY), vsel(x < bc(0), bc((real)NAN), x)); /* infinity and NaN pass */
+  return vsel((x > bc(0)) & (x < bc((real)INFINITY)), v, edge);
 }
 
 PH_INL vec vsoftplus(vec x) {

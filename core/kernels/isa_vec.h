@@ -124,6 +124,20 @@ PH_INL vec vsqrt(vec a) {
 
 /* mask ? a : b, lane by lane; masks are all ones or all zeros, as comparisons give them. */
 PH_INL vec vsel(ivec mask, vec a, vec b) { return (vec)((mask & (ivec)a) | (~mask & (ivec)b)); }
+/* Is any lane of a mask set? */
+PH_INL int vany(ivec mask) {
+#if PH_VB == 64 && PH_DOUBLE
+  return _mm512_movepi64_mask((__m512i)mask) != 0;
+#elif PH_VB == 64
+  return _mm512_movepi32_mask((__m512i)mask) != 0;
+#elif PH_VB == 32
+  return _mm256_movemask_epi8((__m256i)mask) != 0;
+#else
+  ireal any = 0;
+  PH_EACH(i, PH_LANES) any |= mask[i];
+  return any != 0;
+#endif
+}
 PH_INL vec vabs(vec a) { return (vec)((ivec)a & ~(ivec)bc((real)-0.0)); }
 /* Larger of two; b where the comparison is unordered. */
 PH_INL vec vmax(vec a, vec b) { return vsel(a > b, a, b); }

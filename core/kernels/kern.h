@@ -8,7 +8,7 @@
  *
  * Same bits on every table with fused multiply-add: sums over k run in order k = 0, 1, ... per output element, sums
  * over a row use 16 fixed partial sums (8 for float64) and a fixed tree, block sizes do not depend on the vector width,
- * exp, tanh and friends are our own, sqrt and division are IEEE. The portable table is compiled without FMA contraction
+ * exp, log, sin, tanh and friends are our own, sqrt and division are IEEE. The portable table is compiled without FMA contraction
  * for CPUs that lack it and may differ in the last bits.
  */
 #ifndef PH_KERNELS_KERN_H

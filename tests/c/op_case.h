@@ -31,9 +31,12 @@ static inline ph_tensor *op_case_tensor(const char *name, int rank, const int64_
   return t;
 }
 
-/* What the op is meant for: skew, or symmetric and positive definite (its eigenvalues are near 3 d). */
+/* What the op is meant for: skew, symmetric and positive definite (its eigenvalues are near 3 d), entries above 0. */
 static inline void op_case_promise(ph_tensor *t, char kind) {
   int64_t d = t->dim[0];
+  for (int64_t i = 0; kind == 'a' && i < ph_tensor_count(t); i++) {
+    ph_tensor_set(t, i, 0.2 + fabs(ph_tensor_get(t, i)));
+  }
   for (int64_t i = 0; (kind == 'k' || kind == 'p') && i < d; i++) {
     for (int64_t j = 0; j <= i; j++) {
       double v = ph_tensor_get(t, i * d + j);
@@ -101,12 +104,14 @@ static inline void op_case_fill(op_case *c, int form, const ph_shape *shape) {
   }
 }
 
-/* x arguments are samples when `states`. False when the op takes nothing of this form. */
+static inline bool op_case_either(char kind) { return kind == 'x' || kind == 'a'; }
+
+/* Arguments of either kind are samples when `states`. False when the op takes nothing of this form. */
 static inline bool op_case_make(op_case *c, const ph_op *op, int64_t d, int form, bool states) {
   ph_shape shape[PH_OP_ARGS];
   *c = (op_case){.op = op, .nargs = ph_op_nargs(op)};
   for (int i = 0; i < c->nargs; i++) {
-    c->sample[i] = op->args[i] == 's' || (op->args[i] == 'x' && states);
+    c->sample[i] = op->args[i] == 's' || (op_case_either(op->args[i]) && states);
   }
   if (!op->shape || !op_case_fit(c, d, form, shape)) {
     return false;
@@ -122,8 +127,8 @@ static inline void op_case_drop(op_case *c) {
   }
 }
 
-/* Whether forms other than the first, and states besides parameters, make a difference to the op. */
-static inline bool op_case_has(const ph_op *op, char kind) { return strchr(op->args, kind) != NULL; }
+/* Whether the op has an argument of one of these kinds. */
+static inline bool op_case_has(const ph_op *op, const char *kinds) { return strpbrk(op->args, kinds) != NULL; }
 
 static inline ph_tensor *op_case_run(const op_case *c, const ph_op *op) {
   ph_tensor *out = NULL;

@@ -16,8 +16,8 @@ typedef void each_fn(const op_case *c, int64_t d);
 /* Returns how many cases the op takes. */
 static int each_case(const ph_op *op, int64_t d, each_fn *fn) {
   int cases = 0;
-  for (int states = 0; states <= op_case_has(op, 'x'); states++) {
-    bool samples = states || op_case_has(op, 's');
+  for (int states = 0; states <= op_case_has(op, "xa"); states++) {
+    bool samples = states || op_case_has(op, "s");
     for (int form = 0; form < (samples ? OP_FORMS : 1); form++) {
       op_case c;
       if (op_case_make(&c, op, d, form, states)) {
@@ -156,7 +156,7 @@ static void test_promises(void **state) {
   each_row(check_promises);
 }
 
-/* at_zero, output_bound and lipschitz are true; the constant is not more than a hundredth too large. */
+/* at_zero, output_bound and lipschitz are true; the constant is not more than a hundredth too large, or the slope grows. */
 static void test_elementwise_claims(void **state) {
   (void)state;
   enum { N = 4001 };
@@ -181,7 +181,8 @@ static void test_elementwise_claims(void **state) {
       steepest = fmax(steepest, fabs(ph_tensor_get(slope[0], i)));
     }
     ph_near(op->at_zero, ph_tensor_get(y, N / 2), 1e-15, 0, "a few roundings");
-    assert_true(steepest <= op->lipschitz && steepest >= 0.99 * op->lipschitz);
+    assert_true(steepest <= op->lipschitz);
+    assert_true(steepest >= (isinf(op->lipschitz) ? 19 : 0.99 * op->lipschitz));
     assert_true(op->output_bound == 0 ? top > 9 : top <= op->output_bound && top >= 0.9 * op->output_bound);
     ph_tensor_free(y);
     ph_tensor_free(slope[0]);
@@ -303,7 +304,7 @@ static void test_documented(void **state) {
     assert_true(op->doc && strlen(op->doc) > 10);
     assert_true(op->equation && op->equation[0]);
     assert_ptr_equal(op, ph_op_find(op->name));
-    assert_int_equal(ph_op_nargs(op), strspn(op->args, "mqkpvsx"));
+    assert_int_equal(ph_op_nargs(op), strspn(op->args, "mqkpvsxa"));
     assert_true(op->shape ? op->fwd && (op->bwd || ph_op_nargs(op) == 0) : op->role != PH_ROLE_NONE);
     assert_true(op->role == PH_ROLE_NONE || ph_op_of(op->role) == op);
   }

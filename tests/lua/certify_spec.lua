@@ -23,8 +23,8 @@ local kind_of <const> = { m = "m", q = "m", k = "m", p = "m", v = "r", s = "v" }
 local calls, names = {}, {}
 for _, row in ipairs(op_table.rows) do
   if not row.leaf then
-    calls[row.name] = { (row.args:gsub("[mqkpvs]", kind_of):gsub("x", "v")) }
-    if row.args:find "x" then table.insert(calls[row.name], (row.args:gsub("[mqkpvs]", kind_of):gsub("x", "m"))) end
+    calls[row.name] = { (row.args:gsub("[mqkpvs]", kind_of):gsub("[xa]", "v")) }
+    if row.args:find "[xa]" then table.insert(calls[row.name], (row.args:gsub("[mqkpvs]", kind_of):gsub("[xa]", "m"))) end
     names[#names + 1] = row.name
   end
 end

@@ -35,6 +35,24 @@ static inline big twin_slope_hardtanh(big y) { return fabsl(y) >= 1 ? 0 : 1; }
 static inline big twin_softsign(big x) { return x / (1 + fabsl(x)); }
 static inline big twin_slope_softsign(big x) { return 1 / ((1 + fabsl(x)) * (1 + fabsl(x))); }
 
+static inline big twin_exp(big x) { return expl(x); }
+static inline big twin_slope_exp(big y) { return y; }
+
+static inline big twin_log(big x) { return logl(x); }
+static inline big twin_slope_log(big x) { return x < 0 ? NAN : 1 / x; }
+
+static inline big twin_sin(big x) { return sinl(x); }
+static inline big twin_slope_sin(big x) { return cosl(x); }
+
+static inline big twin_cos(big x) { return cosl(x); }
+static inline big twin_slope_cos(big x) { return -sinl(x); }
+
+static inline big twin_square(big x) { return x * x; }
+static inline big twin_slope_square(big x) { return 2 * x; }
+
+static inline big twin_abs(big x) { return fabsl(x); }
+static inline big twin_slope_abs(big x) { return x > 0 ? 1 : x < 0 ? -1 : x; }
+
 static inline big ph_ref_act(ph_act f, big x) {
   switch (f) {
 #define ROW(NAME, name, ...) \

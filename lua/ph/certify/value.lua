@@ -117,7 +117,7 @@ end
 
 function rules.lipschitz(args, _, row)
   local v, root = args[1], math.sqrt(args[1].width)
-  local shift, slope = bound(0.0, 0.0, row.at_zero * root), row.lipschitz
+  local shift, slope = bound(0.0, 0.0, math.abs(row.at_zero) * root), row.lipschitz
   local flat = row.output_bound > 0 and bound(0.0, 0.0, row.output_bound * root)
     or plus(stretched(value.flat(v), slope), shift)
   return nonlinear(v, v.width, plus(stretched(value.steep(v), slope), shift), flat, slope,

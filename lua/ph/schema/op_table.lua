@@ -13,7 +13,7 @@ function op_table.row(name) return by_name[name] end
 --- Whether argument i of a row is a parameter value whatever its rank; nil when either will do.
 function op_table.is_parameter(row, i)
   local kind = row.args:sub(i, i)
-  if kind == "x" then return nil end
+  if kind == "x" or kind == "a" then return nil end
   return kind ~= "s"
 end
 
