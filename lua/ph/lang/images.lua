@@ -79,10 +79,10 @@ local function load(v, seed)
   return { train = part(train_x, train_y), val = part(val_x, val_y), test = part(test_x, test_y) }
 end
 
-local digests = {} -- path -> { size, mtime, hash }: hashing a large file once a process is enough
+local digests = {} -- path -> { size, mtime, hash }: planning hashes a large file once a process
 
-local function file_hash(path, found)
-  local known = digests[path]
+local function file_hash(path, found, anew)
+  local known = not anew and digests[path]
   if known and known.size == found.size and known.mtime == found.mtime then return known.hash end
   local hash, problem = native.sha256_file(path)
   if not hash then return nil, problem end
@@ -90,13 +90,13 @@ local function file_hash(path, found)
   return hash
 end
 
-local function digest(v)
+local function digest(v, anew)
   local parts = {}
   for _, prefix in ipairs { "train", v.test } do
     for _, name in ipairs { names(prefix) } do
       local path, found = find(v.dir, name)
       if not path then return nil, found end
-      local hash, problem = file_hash(path, found)
+      local hash, problem = file_hash(path, found, anew)
       if not hash then return nil, problem end
       parts[#parts + 1] = hash
     end

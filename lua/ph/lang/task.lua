@@ -1,9 +1,9 @@
 --- Tasks: declared data with a train / val / test split.
 --
 -- A task knows its shape (classes, positions, features) without touching data. `load(seed)` gives
--- { train = { x, y }, val =, test =, classes, features, positions }: x f32 (n, positions * features), y
+-- { train = { x, y }, val =, test =, classes, features, positions, digest }: x f32 (n, positions * features), y
 -- i32 labels from 0. `canonical()` is its text, `digest()` the SHA-256 of what makes its data
--- (parameters of a generator, contents of files).
+-- (parameters of a generator, contents of files); the data carry the one of what they were made from.
 
 local canon = require "ph.util.canon"
 local edition = require "ph.schema.edition"
@@ -18,7 +18,7 @@ Task.__index = Task
 Task.__tostring = function(self) return self:canonical() end
 
 --- Makes a constructor of tasks. block: registration; source: { shape(v) -> classes, positions, features;
--- load(v, seed) -> splits; digest(v) or nil for a generator }.
+-- load(v, seed) -> splits; digest(v, anew) or nil for a generator }.
 function task.constructor(block, source)
   block.role, block.section = "task", "tasks"
   local function build(v)
@@ -49,9 +49,10 @@ function Task:meaning() return meaning.of(self.kind, self.values) end
 
 function Task:canonical() return canon.call(self.kind, self:meaning()) end
 
---- SHA-256 of what makes the data. nil and a message when files are missing or cannot be read.
-function Task:digest()
-  if self.source.digest then return self.source.digest(self.values) end
+--- SHA-256 of what makes the data. anew: without what is remembered of files that look unchanged. nil and a message
+-- when files are missing or cannot be read.
+function Task:digest(anew)
+  if self.source.digest then return self.source.digest(self.values, anew) end
   return native.sha256(self:canonical())
 end
 
@@ -63,6 +64,7 @@ function Task:load(seed)
     if bad then error(string.format("%s: number %d of the %s data is not finite", self.kind, bad, name), 0) end
   end
   data.classes, data.positions, data.features = self.classes, self.positions, self.features
+  data.digest = self:digest(true)
   return data
 end
 

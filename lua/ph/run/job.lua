@@ -60,14 +60,18 @@ local function parts_of(one)
   }
 end
 
---- Data of a task by seed, made once and kept for the next job that needs the same.
-local function loader(cache, task, seed)
-  local key = task:canonical() .. "\0" .. tostring(seed)
+--- Data of a task, whose contents are known by their digest; made once and kept for the next job that needs the same.
+-- A task's text says how its data are made, and nothing of what lies in its files: the digest does.
+local function loader(cache, task, seed, digest)
+  local key = table.concat({ task:canonical(), tostring(digest), tostring(seed) }, "\0")
   return function()
     if cache.key ~= key then
       cache.key, cache.data = nil, nil
-      cache.data = task:load(seed)
-      cache.key = key
+      local data = task:load(seed)
+      if data.digest ~= digest then
+        error(string.format("%s: the data changed after this run was planned; start again", task.kind), 0)
+      end
+      cache.key, cache.data = key, data
     end
     return cache.data
   end
@@ -94,7 +98,7 @@ function Maker:shared(cell)
     classifies = task.classes ~= nil,
     measures = self.measures, measure_text = self.measure_text, experiment_text = self.experiment_text,
     source = experiment.source, spec = experiment.name, spec_hash = self.spec_hash, lock = self.lock,
-    digest = digest, problem = problem, load = loader(self.cache, task, seed),
+    digest = digest, problem = problem, load = loader(self.cache, task, seed, digest),
   }
 end
 

@@ -20,24 +20,24 @@ function train.columns(classifies)
   return { "epoch", "lr", "train.loss", "val.loss" }
 end
 
-local function fresh_state(protocol)
+local function fresh_state(protocol, digest)
   return {
-    status = "running", epoch = 1, step = 0, steps = 0, loss = 0, hits = 0, n = 0, seconds = 0,
+    data = digest, status = "running", epoch = 1, step = 0, steps = 0, loss = 0, hits = 0, n = 0, seconds = 0,
     stop = EarlyStop.new(protocol.monitor == "val.loss" and "min" or "max", protocol.patience):save(),
   }
 end
 
 --- options: plan, protocol (plain fields, `rate(step, steps)` gives the learning rate), seed, data = { train,
--- val } (as from native.data, with counts n_train, n_val), classifies, path (of the checkpoint), every
--- (seconds between checkpoints; 0: after each step), on_step(samples), on_epoch(row, columns), stopped()
--- (true when the run shall save and end).
+-- val } (as from native.data, with counts n_train, n_val), digest (of the data), classifies, path (of the
+-- checkpoint), every (seconds between checkpoints; 0: after each step), on_step(samples), on_epoch(row, columns),
+-- stopped() (true when the run shall save and end).
 function train.new(options)
   local self = setmetatable({
     rows = {}, columns = train.columns(options.classifies), saved_at = native.now(),
   }, Training)
   for k, v in pairs(options) do self[k] = v end
   self.batches = (self.n_train + self.protocol.batch - 1) // self.protocol.batch
-  self.state = fresh_state(self.protocol)
+  self.state = fresh_state(self.protocol, self.digest)
   self.stop = EarlyStop.restore(self.state.stop)
   return self
 end

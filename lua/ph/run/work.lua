@@ -75,7 +75,7 @@ local function training_of(job, plan, sets, context, send)
   local t = train.new {
     plan = plan, protocol = job.protocol, seed = job.seed, classifies = job.classifies,
     data = { train = sets.train, val = sets.val },
-    n_train = sets.n_train, path = results.checkpoint_path(context.dir, job.run),
+    n_train = sets.n_train, digest = sets.digest, path = results.checkpoint_path(context.dir, job.run),
     every = context.every or job.protocol.checkpoint, stopped = runner.stopped,
     on_step = function(n) report(n) end,
     on_epoch = function(row, columns)
@@ -107,8 +107,8 @@ function work.train(unit, send, context)
   local val_data <close> = as_data(set.val, dtype)
   local plan <close> = must(native.plan(job.ir, { batch = job.protocol.batch, threads = context.threads }))
   set_rates(plan, job.protocol)
-  local t = training_of(job, plan, { train = train_data, val = val_data, n_train = set.train.x:shape()[1] }, context,
-    send)
+  local sets = { train = train_data, val = val_data, n_train = set.train.x:shape()[1], digest = set.digest }
+  local t = training_of(job, plan, sets, context, send)
   local resumed, problem = t:begin()
   if problem then send { kind = "note", text = problem .. "; this run starts over" } end
   if resumed then
@@ -131,7 +131,7 @@ local function base_record(job, saved, columns)
   local s = saved.state
   local record = {
     run = job.run, spec = job.spec, spec_hash = job.spec_hash, label = job.label, cell_label = job.cell_label,
-    cell = job.cell, select = job.select, seed = job.seed, parts = job.parts,
+    cell = job.cell, select = job.select, seed = job.seed, parts = job.parts, data = s.data,
     status = s.status == "diverged" and "diverged" or "done", chosen = false, metrics = {},
     best_epoch = s.stop.best_epoch, epochs = #saved.rows,
     steps = s.steps, seconds = s.seconds, test_opened = 0, version = native.machine().version, lock = job.lock,
@@ -192,10 +192,11 @@ local function saved_in_run_file(path)
   local run = must(runfile.open(path))
   local r, file <close> = run.record, run.file
   local saved = {
-    state = { status = "trained", steps = r.steps, seconds = r.seconds, stop = { best_epoch = r.best_epoch } },
-    rows = {},
+    state = {
+      status = "trained", data = r.data, steps = r.steps, seconds = r.seconds, stop = { best_epoch = r.best_epoch },
+    },
+    rows = file:tensor("/history"):totable(),
   }
-  saved.rows = file:tensor("/history"):totable()
   for _, group in ipairs { "final", "best" } do saved[group] = checkpoint.read_group(file, group) end
   return saved
 end

@@ -54,6 +54,9 @@ local function check_contents(path, record, problems)
   if native.sha256(text):sub(1, 16) ~= record.run then
     problems[#problems + 1] = path .. ": the configuration does not give the hash in its name"
   end
+  if record.data and not text:find("\ndata " .. record.data .. "\n", 1, true) then
+    problems[#problems + 1] = path .. ": it was trained on other data than its configuration names"
+  end
   local inside, outside = run.record, plain_record(record)
   inside.chosen, outside.chosen = nil, nil -- a later selection may choose another candidate
   if json.encode(inside) ~= json.encode(outside) then

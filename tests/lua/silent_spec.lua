@@ -1,0 +1,69 @@
+-- Wrong results without a word: faults that people of the field report, each as the smallest input that has it, with
+-- the right value. What only the whole program shows is in tests/e2e/silent.py.
+local job = require "ph.run.job"
+local native = require "ph.native"
+local spec = require "ph.lang.spec"
+
+local function temp_dir()
+  local path = os.tmpname()
+  os.remove(path)
+  assert(native.mkdir(path))
+  finally(function() os.execute("rm -rf '" .. path .. "'") end)
+  return path
+end
+
+-- ---- data sets that only their contents tell apart ----
+
+--- An IDX data set of 60 + 20 grey images of 2 x 2 pixels, label i % 2; pixel(i) gives the four bytes.
+local function write_images(dir, pixel)
+  assert(native.mkdir(dir))
+  for prefix, n in pairs { train = 60, t10k = 20 } do
+    local images, labels = { string.pack(">I4I4I4I4", 0x803, n, 2, 2) }, { string.pack(">I4I4", 0x801, n) }
+    for i = 1, n do
+      images[i + 1], labels[i + 1] = string.char(pixel(i - 1)), string.char((i - 1) % 2)
+    end
+    assert(native.write_file(dir .. "/" .. prefix .. "-images-idx3-ubyte", table.concat(images)))
+    assert(native.write_file(dir .. "/" .. prefix .. "-labels-idx1-ubyte", table.concat(labels)))
+  end
+end
+
+local function all_equal() return 7, 7, 7, 7 end
+local function telling(i) return 250 * (i % 2), 9, 9, 250 - 250 * (i % 2) end
+
+local two_data_sets <const> = [[
+local ph = require "ph"
+return ph.experiment {
+  name = "two", grid = { task = { "a", "b" }, seed = 0 },
+  task = function(cell)
+    return ph.task.images { dir = "%s/" .. cell.task, height = 2, width = 2, classes = 2,
+      split = { train = 40, val = 20 }, seed = 1 }
+  end,
+  model = function() return { ph.affine(2) } end,
+  train = ph.sgd { lr = 1, epochs = 3, batch = 8 },
+}]]
+
+describe("two data sets in one grid", function()
+  it("go to their own cells, whichever is asked for first", function()
+    local dir = temp_dir()
+    write_images(dir .. "/a", all_equal)
+    write_images(dir .. "/b", telling)
+    local cells = job.cells(assert(spec.load_text(two_data_sets:format(dir), "two.lua")))
+    local a, b = cells[1].jobs[1], cells[2].jobs[1]
+    assert.equal(a.task_text, b.task_text)
+    for _ = 1, 2 do
+      assert.equal(0, a.load().test.x:max())
+      assert.is_true(b.load().test.x:max() > 1)
+    end
+    assert.same({ a.digest, b.digest }, { a.load().digest, b.load().digest })
+  end)
+
+  it("are refused when they change after the runs were named", function()
+    local dir = temp_dir()
+    write_images(dir .. "/a", all_equal)
+    write_images(dir .. "/b", telling)
+    local one = job.cells(assert(spec.load_text(two_data_sets:format(dir), "two.lua")))[1].jobs[1]
+    write_images(dir .. "/a", telling)
+    local ok, problem = pcall(one.load)
+    assert.same({ false, "task.images: the data changed after this run was planned; start again" }, { ok, problem })
+  end)
+end)
