@@ -24,10 +24,8 @@ bool ph_init_scaled(ph_init init) { return INIT[init].scaled; }
 /* ---- freeing ---- */
 
 static void segment_free(ph_ir_segment *s) {
-  for (int i = 0; i < s->ntables; i++) {
-    ph_mem_free(s->table[i].value);
-  }
-  void *const block[] = {s->param, s->table, s->node, s->term, s->observe};
+  ph_ir_tables_free(&s->tables);
+  void *const block[] = {s->param, s->node, s->term, s->observe};
   for (size_t i = 0; i < sizeof block / sizeof block[0]; i++) {
     ph_mem_free(block[i]);
   }
@@ -41,6 +39,7 @@ void ph_ir_free(ph_ir *ir) {
     segment_free(&ir->segment[i]);
   }
   ph_mem_free(ir->segment);
+  ph_ir_tables_free(&ir->tables);
   ph_mem_free(ir);
 }
 

@@ -18,7 +18,9 @@
  *   term WEIGHT nK                         adds WEIGHT times node K, one number a sample, to the loss at each iteration
  *   observe NAME nK                        names node K, one number a sample, so that it can be measured at each iteration
  *   end
- *   loss NAME                              a row of loss.h
+ *   table NAME C0 C1 ...                   a list for the loss: a number for each feature of the output
+ *   loss NAME [ATTR=NUMBER|ATTR=@TABLE ...]
+ *                                          a row of loss.h; an attribute that has its initial value is left out
  *
  * The properties of a stream are independent, every combination is legal:
  *
@@ -34,7 +36,7 @@
  * shape and initial value; they must have the same number of parameter sets (N when own, else 1).
  *
  * Version 1 can say less and is written whenever it can say a model, so that a model has one text: positions on one axis,
- * segments named s1, s2 ... in order, no tables, terms and observations, and three kinds of segment,
+ * segments named s1, s2 ... in order, no tables, terms and observations, a loss without attributes, and three kinds of segment,
  *
  *   segment once 1                         = segment sK
  *   segment depth N                        = segment sK repeat N
@@ -90,6 +92,11 @@ typedef struct ph_ir_table {
   double *value;
 } ph_ir_table;
 
+typedef struct ph_ir_tables {
+  int n;
+  ph_ir_table *at;
+} ph_ir_tables;
+
 /* A reference: parameter (index >= 0, is_param) or node. */
 typedef struct ph_ir_ref {
   int index;
@@ -120,9 +127,9 @@ typedef struct ph_ir_segment {
   bool once; /* a stage; then repeat = 1 and tied, driven, from_zero are false */
   int64_t repeat;
   bool tied, driven, from_zero;
-  int nparams, ntables, nnodes, nterms, nobserves;
+  ph_ir_tables tables;
+  int nparams, nnodes, nterms, nobserves;
   ph_ir_param *param;
-  ph_ir_table *table;
   ph_ir_node *node;
   ph_ir_term *term;
   ph_ir_observe *observe;
@@ -136,7 +143,10 @@ typedef struct ph_ir {
   ph_shape input, output;
   int nsegments;
   ph_ir_segment *segment;
+  ph_ir_tables tables; /* of the loss */
   const ph_loss *loss;
+  double loss_attr[PH_LOSS_ATTRS];
+  int loss_table[PH_LOSS_ATTRS]; /* -1 unless a list is given */
 } ph_ir;
 
 /* Errors: PH_E_PARSE and PH_E_SHAPE with "line N: ..." ; PH_E_LIMIT; PH_E_NOMEM. Any bytes are safe to give. */
@@ -154,7 +164,7 @@ static inline int64_t ph_shape_places(ph_shape s) { return s.pos / s.wide; }
 /* Attributes at iteration t: attr[a] from table[a] where that is >= 0. */
 static inline void ph_ir_attrs(const ph_ir_segment *s, double *attr, const int *table, int64_t t) {
   for (int a = 0; a < PH_OP_ATTRS; a++) {
-    attr[a] = table[a] >= 0 ? s->table[table[a]].value[t] : attr[a];
+    attr[a] = table[a] >= 0 ? s->tables.at[table[a]].value[t] : attr[a];
   }
 }
 

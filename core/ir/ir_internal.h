@@ -48,10 +48,21 @@ bool ph_ir_name(const char *w, char out[PH_IR_NAME]);
 /* Words first.. as a shape: POS FEAT or H W FEAT, nothing after it. */
 bool ph_ir_shape(const ph_ir_lines *l, int first, ph_shape *out);
 
-/* The body of a segment, from the line after its head to `end` (segment.c). version: that of the text. */
-ph_status ph_ir_segment_body(ph_ir_lines *l, ph_ir *ir, ph_ir_segment *s, int version) PH_MUST_CHECK;
 /* Room for one more in an array of `used`; at most `limit` of what it holds. */
 ph_status ph_ir_room(ph_ir_lines *l, const char *what, void **array, int used, int limit, size_t size) PH_MUST_CHECK;
+
+/* ---- tables (tables.c) ---- */
+
+/* Reads the current line, `table NAME C0 C1 ...`, with n numbers. of: what they are for, "iterations". */
+ph_status ph_ir_table_read(ph_ir_lines *l, ph_ir_tables *to, int64_t n, const char *of) PH_MUST_CHECK;
+/* Number of the table of a name, -1 when there is none. */
+int ph_ir_table_find(const ph_ir_tables *t, const char *name);
+void ph_ir_tables_free(ph_ir_tables *t);
+
+/* ---- parts of the text ---- */
+
+/* The body of a segment, from the line after its head to `end` (segment.c). version: that of the text. */
+ph_status ph_ir_segment_body(ph_ir_lines *l, ph_ir *ir, ph_ir_segment *s, int version) PH_MUST_CHECK;
 
 /* ---- printing (print.c) ---- */
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "ir/ir_internal.h"
 
 ph_status ph_ir_bad(const ph_ir_lines *l, const char *what) {
@@ -103,4 +104,18 @@ bool ph_ir_shape(const ph_ir_lines *l, int first, ph_shape *out) {
   }
   *out = n == 2 ? ph_shape_sample(v[0], 1, v[1]) : ph_shape_sample(v[0] * v[1], v[1], v[2]);
   return true;
+}
+
+ph_status ph_ir_room(ph_ir_lines *l, const char *what, void **array, int used, int limit, size_t size) {
+  if (used == limit) {
+    return ph_err_set(l->err, PH_E_LIMIT, "line %d: there are more than %d %s", l->line, limit, what);
+  }
+  if ((used & (used - 1)) == 0) { /* room is a power of two: grow when full */
+    void *grown = ph_mem_grow(*array, (size_t)used * size, used ? 2 * (size_t)used : 1, size);
+    if (!grown) {
+      return ph_err_set(l->err, PH_E_NOMEM, "out of memory while reading a model");
+    }
+    *array = grown;
+  }
+  return PH_OK;
 }

@@ -1,29 +1,67 @@
 /* loss.c - the table of losses. */
 #include "ir/loss.h"
 
+#include <math.h>
 #include <string.h>
 
+static bool is_share(double v) { return v >= 0 && v < 1; }
+static bool is_weight(double v) { return v >= 0 && isfinite(v); }
+static bool is_positive(double v) { return v > 0 && isfinite(v); }
+
 static void cross_entropy(const ph_loss_call *c) {
-  c->k->softmax_ce(c->rows, c->cols, c->y, c->cols, c->label, c->scale, c->loss, c->hit, c->g, c->cols);
+  c->k->softmax_ce(c->rows, c->cols, c->y, c->cols, c->label, c->attr[0], c->list[1], c->scale, c->loss, c->hit, c->g,
+                   c->cols);
 }
 
-static void mse(const ph_loss_call *c) {
-  c->k->mse(c->rows, c->cols, c->y, c->cols, c->target, c->cols, c->scale, c->loss, c->g, c->cols);
+static void misfit(const ph_loss_call *c, ph_misfit f) {
+  c->k->misfit(f, c->attr[0], c->rows, c->cols, c->y, c->cols, c->target, c->cols, c->scale, c->loss, c->g, c->cols);
 }
+
+static void mse(const ph_loss_call *c) { misfit(c, PH_MISFIT_SQUARE); }
+static void huber(const ph_loss_call *c) { misfit(c, PH_MISFIT_HUBER); }
+static void mae(const ph_loss_call *c) { misfit(c, PH_MISFIT_ABS); }
 
 static const ph_loss TABLE[] = {
-    {.name = "none", .need = PH_LOSS_NOTHING, .equation = "0", .doc = "No loss: a model that is evaluated only."},
+    {.name = "none", .since = 1, .need = PH_LOSS_NOTHING, .equation = "0", .doc = "Nothing is compared."},
     {.name = "softmax_cross_entropy",
+     .since = 1,
      .need = PH_LOSS_LABELS,
      .least_cols = 2,
+     .attr = {{.name = "smoothing",
+               .allowed = is_share,
+               .what = "at least 0 and less than 1",
+               .doc = "share of every label that is spread over all classes"},
+              {.name = "weights",
+               .list = true,
+               .allowed = is_weight,
+               .what = "at least 0",
+               .doc = "a factor for each class; the mean over the samples is not divided by their sum"}},
      .run = cross_entropy,
-     .equation = "ln sum_j e^{y_j} - y_label",
+     .equation = "sum_j w_j q_j (ln sum_k e^{y_k} - y_j), q_j = (1 - smoothing) [j = label] + smoothing/classes",
      .doc = "Cross-entropy of the softmax of the outputs and a label."},
     {.name = "mse",
+     .since = 1,
      .need = PH_LOSS_TARGETS,
      .run = mse,
      .equation = "mean_j (y_j - t_j)^2",
      .doc = "Mean squared error."},
+    {.name = "huber",
+     .since = 2,
+     .need = PH_LOSS_TARGETS,
+     .attr = {{.name = "delta",
+               .initial = 1,
+               .allowed = is_positive,
+               .what = "positive",
+               .doc = "where the parabola ends and the straight line begins"}},
+     .run = huber,
+     .equation = "mean_j h(y_j - t_j), h(e) = e^2/2 for |e| <= delta, else delta (|e| - delta/2)",
+     .doc = "Square for small errors, absolute value for large ones."},
+    {.name = "mae",
+     .since = 2,
+     .need = PH_LOSS_TARGETS,
+     .run = mae,
+     .equation = "mean_j |y_j - t_j|",
+     .doc = "Mean absolute error; its derivative at 0 is 0."},
 };
 
 const char *ph_loss_need_name(ph_loss_need need) {

@@ -11,11 +11,24 @@
 #include "base/status.h"
 #include "kernels/kern.h"
 
+enum { PH_LOSS_ATTRS = 2 };
+
 /* What a loss compares the output with: nothing, one label a sample, or a target of the output's shape. */
 typedef enum ph_loss_need { PH_LOSS_NOTHING, PH_LOSS_LABELS, PH_LOSS_TARGETS, PH_LOSS_NEEDS } ph_loss_need;
 
 /* "nothing", "labels", "targets" */
 const char *ph_loss_need_name(ph_loss_need need);
+
+/* An attribute: a number, or a list with one number for each feature of the output. One that is not given has its initial
+ * value; a list that is not given is NULL. */
+typedef struct ph_loss_attr {
+  const char *name; /* NULL: none */
+  bool list;
+  double initial;
+  bool (*allowed)(double v);
+  const char *what; /* "must be WHAT" */
+  const char *doc;
+} ph_loss_attr;
 
 typedef struct ph_loss_call {
   const ph_kern *k;
@@ -23,16 +36,20 @@ typedef struct ph_loss_call {
   const void *y;        /* IN (rows, cols): what the model gives */
   const int32_t *label; /* IN (rows): labels in [0, cols), for PH_LOSS_LABELS */
   const void *target;   /* IN (rows, cols), for PH_LOSS_TARGETS */
-  double scale;         /* factor on the cotangent */
-  double *loss;         /* OUT (rows) */
-  int32_t *hit;         /* OUT (rows), 1 where the label is the first largest output, for PH_LOSS_LABELS */
-  void *g;              /* OUT (rows, cols) scale * dloss/dy, or NULL */
+  double attr[PH_LOSS_ATTRS];
+  const double *list[PH_LOSS_ATTRS]; /* (cols) or NULL */
+  double scale;                      /* factor on the cotangent */
+  double *loss;                      /* OUT (rows) */
+  int32_t *hit;                      /* OUT (rows), 1 where the label is the first largest output, for PH_LOSS_LABELS */
+  void *g;                           /* OUT (rows, cols) scale * dloss/dy, or NULL */
 } ph_loss_call;
 
 typedef struct ph_loss {
   const char *name;
+  int since; /* version of the IR that can name it */
   ph_loss_need need;
   int64_t least_cols;                 /* features that the output must have at least */
+  ph_loss_attr attr[PH_LOSS_ATTRS];   /* in canonical order; name NULL after the last */
   void (*run)(const ph_loss_call *c); /* NULL where nothing is compared */
   const char *equation;               /* of one row */
   const char *doc;

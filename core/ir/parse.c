@@ -118,16 +118,70 @@ static ph_status parse_segment(parser *p, ph_shape in) {
   return st ? ph_err_prefix(p->l.err, st, "line %d", p->l.line) : ph_ir_segment_body(&p->l, ir, s, p->version);
 }
 
-/* ---- the whole ---- */
+/* ---- the loss ---- */
 
+static ph_status bad_attr(parser *p, int a) {
+  const ph_loss_attr *t = &p->ir->loss->attr[a];
+  return ph_err_set(p->l.err, PH_E_PARSE, "line %d: %s: %s must be %s%s", p->l.line, p->ir->loss->name, t->name,
+                    t->what, t->list ? " for every feature of the output" : "");
+}
+
+/* The value of attribute a: a number, or the name of a list. */
+static ph_status parse_value(parser *p, int a, const char *w) {
+  ph_ir *ir = p->ir;
+  const ph_loss_attr *t = &ir->loss->attr[a];
+  if (!t->list) {
+    return ph_ir_finite(w, &ir->loss_attr[a]) && t->allowed(ir->loss_attr[a]) ? PH_OK : bad_attr(p, a);
+  }
+  ir->loss_table[a] = *w == '@' ? ph_ir_table_find(&ir->tables, w + 1) : -1;
+  if (ir->loss_table[a] < 0) {
+    return ph_err_set(p->l.err, PH_E_PARSE, "line %d: %s: expected %s=@TABLE", p->l.line, ir->loss->name, t->name);
+  }
+  const ph_ir_table *list = &ir->tables.at[ir->loss_table[a]];
+  for (int64_t i = 0; i < list->n; i++) {
+    if (!t->allowed(list->value[i])) {
+      return bad_attr(p, a);
+    }
+  }
+  return PH_OK;
+}
+
+static ph_status parse_loss_attrs(parser *p) {
+  ph_ir *ir = p->ir;
+  int at = 2;
+  ph_status st = PH_OK;
+  for (int a = 0; a < PH_LOSS_ATTRS; a++) {
+    const ph_loss_attr *t = &ir->loss->attr[a];
+    size_t len = t->name ? strlen(t->name) : 0;
+    ir->loss_attr[a] = t->initial;
+    ir->loss_table[a] = -1;
+    if (!st && len && at < p->l.words && strncmp(p->l.word[at], t->name, len) == 0 && p->l.word[at][len] == '=') {
+      st = parse_value(p, a, p->l.word[at++] + len + 1);
+    }
+  }
+  return st || at == p->l.words ? st : ph_ir_bad(&p->l, "unknown attribute of the loss, or out of order");
+}
+
+/* The lists of the loss, if any, then its line, which is the last. */
 static ph_status parse_loss(parser *p) {
-  p->ir->loss = p->l.words == 2 ? ph_loss_find(p->l.word[1]) : NULL;
+  ph_status st = PH_OK;
+  while (!st && p->version > 1 && ph_ir_is(&p->l, "table")) {
+    st = ph_ir_table_read(&p->l, &p->ir->tables, p->ir->output.cols, "features of the output");
+    st = st ? st : ph_ir_next(&p->l);
+  }
+  if (st || !ph_ir_is(&p->l, "loss") || !p->ir->nsegments) {
+    return st ? st : ph_ir_bad(&p->l, "expected 'segment' or 'loss'");
+  }
+  p->ir->loss = p->l.words > 1 ? ph_loss_find(p->l.word[1]) : NULL;
   if (!p->ir->loss) {
     return ph_ir_bad(&p->l, "unknown loss");
   }
-  ph_status st = ph_ir_next(&p->l);
+  st = parse_loss_attrs(p);
+  st = st ? st : ph_ir_next(&p->l);
   return st || p->l.words == 0 ? st : ph_ir_bad(&p->l, "nothing may follow the loss");
 }
+
+/* ---- the whole ---- */
 
 static ph_status parse_all(parser *p) {
   ph_status st = parse_head(p);
@@ -144,10 +198,7 @@ static ph_status parse_all(parser *p) {
     shape = st ? shape : p->ir->segment[p->ir->nsegments - 1].out;
   }
   p->ir->output = shape;
-  if (st) {
-    return st;
-  }
-  return ph_ir_is(&p->l, "loss") && p->ir->nsegments ? parse_loss(p) : ph_ir_bad(&p->l, "expected 'segment' or 'loss'");
+  return st ? st : parse_loss(p);
 }
 
 /* Only text that prints back to itself is canonical. */

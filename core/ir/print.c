@@ -53,14 +53,16 @@ static void print_param(ph_text *s, const ph_ir_param *p) {
               scaled ? num : "");
 }
 
-static void print_table(ph_text *s, const ph_ir_table *t) {
-  ph_text_put(s, "table %s", t->name);
-  for (int64_t i = 0; i < t->n; i++) {
-    char num[32];
-    ph_ir_number(t->value[i], num);
-    ph_text_put(s, " %s", num);
+static void print_tables(ph_text *s, const ph_ir_tables *t) {
+  for (int k = 0; k < t->n; k++) {
+    ph_text_put(s, "table %s", t->at[k].name);
+    for (int64_t i = 0; i < t->at[k].n; i++) {
+      char num[32];
+      ph_ir_number(t->at[k].value[i], num);
+      ph_text_put(s, " %s", num);
+    }
+    ph_text_put(s, "\n");
   }
-  ph_text_put(s, "\n");
 }
 
 static void print_node(ph_text *s, const ph_ir_segment *g, int i) {
@@ -70,7 +72,7 @@ static void print_node(ph_text *s, const ph_ir_segment *g, int i) {
     char num[32];
     ph_ir_number(n->attr[a], num);
     bool table = n->table[a] >= 0;
-    ph_text_put(s, " %s=%s%s", n->op->attr[a].name, table ? "@" : "", table ? g->table[n->table[a]].name : num);
+    ph_text_put(s, " %s=%s%s", n->op->attr[a].name, table ? "@" : "", table ? g->tables.at[n->table[a]].name : num);
   }
   for (int a = 0; a < n->nargs; a++) {
     ph_text_put(s, " %c%d", n->arg[a].is_param ? 'p' : 'n', n->arg[a].index);
@@ -82,9 +84,7 @@ static void print_body(ph_text *s, const ph_ir_segment *g) {
   for (int i = 0; i < g->nparams; i++) {
     print_param(s, &g->param[i]);
   }
-  for (int i = 0; i < g->ntables; i++) {
-    print_table(s, &g->table[i]);
-  }
+  print_tables(s, &g->tables);
   for (int i = 0; i < g->nnodes; i++) {
     print_node(s, g, i);
   }
@@ -114,11 +114,24 @@ static bool over_time(const ph_ir_segment *g) {
 static bool version_1_says(const ph_ir_segment *g, int number) {
   char name[PH_IR_NAME];
   snprintf(name, sizeof name, "s%d", number);
-  return strcmp(g->name, name) == 0 && !g->ntables && !g->nterms && !g->nobserves && (over_depth(g) || over_time(g));
+  return strcmp(g->name, name) == 0 && !g->tables.n && !g->nterms && !g->nobserves && (over_depth(g) || over_time(g));
+}
+
+/* Is an attribute of the loss another than its initial value? */
+static bool is_said(const ph_ir *ir, int a) {
+  return ir->loss_table[a] >= 0 || (!ir->loss->attr[a].list && ir->loss_attr[a] != ir->loss->attr[a].initial);
+}
+
+static bool loss_says_more(const ph_ir *ir) {
+  bool more = ir->loss->since > 1 || ir->tables.n > 0;
+  for (int a = 0; a < PH_LOSS_ATTRS && ir->loss->attr[a].name; a++) {
+    more = more || is_said(ir, a);
+  }
+  return more;
 }
 
 static int version_of(const ph_ir *ir) {
-  if (ir->input.wide > 1) {
+  if (ir->input.wide > 1 || loss_says_more(ir)) {
     return 2;
   }
   for (int i = 0; i < ir->nsegments; i++) {
@@ -148,6 +161,21 @@ static void print_properties(ph_text *s, const ph_ir_segment *g) {
   ph_text_put(s, "\n");
 }
 
+static void print_loss(ph_text *s, const ph_ir *ir) {
+  print_tables(s, &ir->tables);
+  ph_text_put(s, "loss %s", ir->loss->name);
+  for (int a = 0; a < PH_LOSS_ATTRS && ir->loss->attr[a].name; a++) {
+    char num[32];
+    int table = ir->loss_table[a];
+    ph_ir_number(ir->loss_attr[a], num);
+    if (is_said(ir, a)) {
+      ph_text_put(s, " %s=%s%s", ir->loss->attr[a].name, table < 0 ? "" : "@",
+                  table < 0 ? num : ir->tables.at[table].name);
+    }
+  }
+  ph_text_put(s, "\n");
+}
+
 ph_status ph_ir_print(const ph_ir *ir, char **text, size_t *n, ph_err *err) {
   ph_text s = {0};
   int version = version_of(ir);
@@ -158,6 +186,6 @@ ph_status ph_ir_print(const ph_ir *ir, char **text, size_t *n, ph_err *err) {
     (version == 1 ? print_kind : print_properties)(&s, &ir->segment[i]);
     print_body(&s, &ir->segment[i]);
   }
-  ph_text_put(&s, "loss %s\n", ir->loss->name);
+  print_loss(&s, ir);
   return ph_text_take(&s, text, n, err);
 }

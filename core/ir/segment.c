@@ -1,9 +1,6 @@
 /* segment.c - the body of a segment, statement by statement: parameters, tables, nodes, and what is done with the nodes. */
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "ir/ir_internal.h"
 
 typedef struct body {
@@ -12,20 +9,6 @@ typedef struct body {
   ph_ir_segment *s;
   int version;
 } body;
-
-ph_status ph_ir_room(ph_ir_lines *l, const char *what, void **array, int used, int limit, size_t size) {
-  if (used == limit) {
-    return ph_err_set(l->err, PH_E_LIMIT, "line %d: there are more than %d %s", l->line, limit, what);
-  }
-  if ((used & (used - 1)) == 0) { /* room is a power of two: grow when full */
-    void *grown = ph_mem_grow(*array, (size_t)used * size, used ? 2 * (size_t)used : 1, size);
-    if (!grown) {
-      return ph_err_set(l->err, PH_E_NOMEM, "out of memory while reading a model");
-    }
-    *array = grown;
-  }
-  return PH_OK;
-}
 
 /* ---- parameters ---- */
 
@@ -69,60 +52,6 @@ static ph_status parse_param(body *b) {
   return st;
 }
 
-/* ---- tables ---- */
-
-static int find_table(const ph_ir_segment *s, const char *name) {
-  for (int i = 0; i < s->ntables; i++) {
-    if (strcmp(s->table[i].name, name) == 0) {
-      return i;
-    }
-  }
-  return -1;
-}
-
-/* Reads the numbers at l->rest, each after one space, up to the newline; t->n of them. */
-static bool numbers(const ph_ir_lines *l, ph_ir_table *t) {
-  const char *at = l->rest;
-  for (int64_t i = 0; i < t->n; i++) {
-    char *after = NULL;
-    if (*at != ' ' || at[1] == ' ' || at[1] == '\n') {
-      return false;
-    }
-    t->value[i] = strtod(at + 1, &after); /* stops at the newline at the latest */
-    if (after == at + 1 || !isfinite(t->value[i])) {
-      return false;
-    }
-    at = after;
-  }
-  return at == l->end;
-}
-
-static ph_status parse_table(body *b) {
-  ph_ir_lines *l = b->l;
-  ph_ir_segment *s = b->s;
-  ph_ir_table t = {.n = s->repeat};
-  if (l->words != 2 || !ph_ir_name(l->word[1], t.name)) {
-    return ph_ir_bad(l, "expected 'table NAME NUMBERS'");
-  }
-  if (find_table(s, t.name) >= 0) {
-    return ph_ir_bad(l, "a table name must be used once in a segment");
-  }
-  ph_status st = ph_ir_room(l, "tables", (void **)&s->table, s->ntables, PH_IR_MAX_TABLES, sizeof t);
-  if (st) {
-    return st;
-  }
-  t.value = ph_mem_new((size_t)t.n, sizeof *t.value);
-  if (!t.value) {
-    return ph_err_set(l->err, PH_E_NOMEM, "out of memory while reading a model");
-  }
-  s->table[s->ntables++] = t;
-  if (!numbers(l, &t)) {
-    return ph_err_set(l->err, PH_E_PARSE, "line %d: a table must have one finite number for each of %lld iterations",
-                      l->line, (long long)s->repeat);
-  }
-  return PH_OK;
-}
-
 /* ---- nodes ---- */
 
 static bool parse_ref(const ph_ir_segment *s, const char *w, ph_ir_ref *out) {
@@ -149,7 +78,7 @@ static bool parse_attr(const body *b, const char *w, ph_ir_node *n, int a) {
   if (*w != '@' || !tabled(b, n, a)) {
     return ph_ir_finite(w, &n->attr[a]);
   }
-  n->table[a] = find_table(b->s, w + 1);
+  n->table[a] = ph_ir_table_find(&b->s->tables, w + 1);
   return n->table[a] >= 0;
 }
 
@@ -302,10 +231,10 @@ ph_status ph_ir_segment_body(ph_ir_lines *l, ph_ir *ir, ph_ir_segment *s, int ve
     if (st) {
       return st;
     }
-    if (ph_ir_is(l, "param") && s->nnodes == 0 && s->ntables == 0) {
+    if (ph_ir_is(l, "param") && s->nnodes == 0 && s->tables.n == 0) {
       st = parse_param(&b);
     } else if (version > 1 && ph_ir_is(l, "table") && s->nnodes == 0) {
-      st = parse_table(&b);
+      st = ph_ir_table_read(l, &s->tables, s->repeat, "iterations");
     } else if (ph_ir_is(l, "node")) {
       st = parse_node(&b);
     } else {

@@ -23,6 +23,10 @@
  * provenance, in events and in checkpoints, and never in what a run's name is made of. */
 enum { PH_ARITHMETIC = 1 };
 
+/* What the difference d of an output and its target costs: d^2; d^2/2 up to |d| = delta and delta (|d| - delta/2) beyond;
+ * |d|, with slope 0 at d = 0. */
+typedef enum ph_misfit { PH_MISFIT_SQUARE, PH_MISFIT_HUBER, PH_MISFIT_ABS, PH_MISFIT_COUNT } ph_misfit;
+
 typedef struct ph_adam {
   double lr, beta1, beta2, eps, weight_decay; /* decoupled (AdamW) decay: p -= lr * weight_decay * p */
   double c1, c2;                              /* 1/(1 - beta1^t), 1/(1 - beta2^t) */
@@ -90,14 +94,15 @@ typedef struct ph_kern {
                         const void *gy, int64_t ldg, void *gx, int64_t ldgx, int acc_x, void *ggamma, void *gbeta,
                         int acc_p);
 
-  /* Rows of logits, labels in [0, cols). loss[r] = ln sum exp - logit of the label, hit[r] = 1 when the label is the first
-   * largest logit; g (may be NULL) = scale * (softmax - onehot). loss is double. A NaN or +infinity in a row: its
-   * loss and g are NaN, no hit. A label outside the range: assert. */
-  void (*softmax_ce)(int64_t rows, int64_t cols, const void *x, int64_t ldx, const int32_t *label, double scale,
-                     double *loss, int32_t *hit, void *g, int64_t ldg);
-  /* loss[r] = mean over cols of (x - t)^2; g (may be NULL) = scale * 2 (x - t)/cols. */
-  void (*mse)(int64_t rows, int64_t cols, const void *x, int64_t ldx, const void *t, int64_t ldt, double scale,
-              double *loss, void *g, int64_t ldg);
+  /* Rows of logits, labels in [0, cols). loss[r] = sum_j a_j (ln sum exp - logit j), a_j = w_j ((1 - smoothing) [j is the
+   * label] + smoothing / cols), w = weight (cols; NULL: all 1); hit[r] = 1 when the label is the first largest logit;
+   * g (may be NULL) = scale * ((sum a) softmax - a). loss is double. A NaN or +infinity in a row: its loss and g are NaN,
+   * no hit. A label outside the range: assert. */
+  void (*softmax_ce)(int64_t rows, int64_t cols, const void *x, int64_t ldx, const int32_t *label, double smoothing,
+                     const double *weight, double scale, double *loss, int32_t *hit, void *g, int64_t ldg);
+  /* loss[r] = mean over cols of f(x - t); g (may be NULL) = scale * f'(x - t)/cols. delta: of the huber alone. */
+  void (*misfit)(ph_misfit f, double delta, int64_t rows, int64_t cols, const void *x, int64_t ldx, const void *t,
+                 int64_t ldt, double scale, double *loss, void *g, int64_t ldg);
 
   /* out[r] (double) = Euclidean norm of row r, scaled so that it neither overflows nor underflows early; NaN stays NaN. */
   void (*rownorm)(int64_t rows, int64_t cols, const void *x, int64_t ldx, double *out);

@@ -29,6 +29,13 @@ static const char STREAMS[] =
     "segment s6 repeat 7 from zero 1 1\nnode 0 state\nnode 1 tanh n0\nresult n1\nread n0\nterm 0.5 n1\nterm -1 n0\n"
     "observe H n1\nend\nloss mse\n";
 
+static const char LOSS[] =
+    "phrun-ir 2\ndtype f32\ninput 1 3\nsegment s1\nnode 0 state\nnode 1 tanh n0\nresult n1\nend\n"
+    "table w 1 0.5 0\nloss softmax_cross_entropy smoothing=0.1 weights=@w\n";
+static const char HUBER[] =
+    "phrun-ir 2\ndtype f32\ninput 1 3\nsegment s1\nnode 0 state\nnode 1 tanh n0\nresult n1\nend\n"
+    "loss huber delta=0.5\n";
+
 static ph_status parse(const char *text, ph_err *err) {
   ph_ir *ir = NULL;
   ph_status st = ph_ir_parse(&ir, text, strlen(text), err);
@@ -58,6 +65,8 @@ static void test_round_trip(void **state) {
   round_trip(DEPTH);
   round_trip(TIME);
   round_trip(STREAMS);
+  round_trip(LOSS);
+  round_trip(HUBER);
 }
 
 static void test_shapes(void **state) {
@@ -97,7 +106,7 @@ static void test_shapes_of_streams(void **state) {
   assert_int_equal(1, ph_ir_sets(&ir->segment[1]));
   assert_int_equal(2, ph_ir_sets(&ir->segment[2]));
   assert_true(ir->segment[4].once && !ir->segment[3].once);
-  assert_true(ir->segment[2].node[2].attr[0] == 0.1 && ir->segment[2].table[0].value[1] == 0.01);
+  assert_true(ir->segment[2].node[2].attr[0] == 0.1 && ir->segment[2].tables.at[0].value[1] == 0.01);
   ph_ir_free(ir);
 }
 
@@ -171,7 +180,9 @@ static const wrong WRONG[] = {
     {DEPTH, "node 4", "node 5", "counting up", PH_E_PARSE},
     {DEPTH, "apply n2 n0", "apply n2", "apply: takes 2 arguments, got 1", PH_E_PARSE},
     {DEPTH, "result n4", "result n2", "must be a state", PH_E_SHAPE},
-    {DEPTH, "loss mse", "loss huber", "unknown loss", PH_E_PARSE},
+    {DEPTH, "loss mse", "loss hubert", "unknown loss", PH_E_PARSE},
+    {DEPTH, "loss mse", "loss huber", "line 1: version 1 cannot say this model", PH_E_PARSE},
+    {DEPTH, "loss mse", "loss mse delta=2", "unknown attribute of the loss, or out of order", PH_E_PARSE},
     {DEPTH, "loss mse\n", "loss mse", "must end with a newline", PH_E_PARSE},
     {DEPTH, "loss mse\n", "loss mse\nend\n", "nothing may follow", PH_E_PARSE},
     {DEPTH, "node 1 skew", "node  1 skew", "line 8: not in canonical form", PH_E_PARSE},
@@ -207,6 +218,17 @@ static const wrong WRONG[] = {
     {STREAMS, "observe H n1", "observe H n1\nobserve H n0", "an observation's name must be used once", PH_E_PARSE},
     {STREAMS, "observe H n1", "observe 2 n1", "expected 'observe NAME nK'", PH_E_PARSE},
     {STREAMS, "read n3\nend", "term 1 n3\nend", "line 15: term: must be one number a sample, n3 has 4 x 6", PH_E_SHAPE},
+    {LOSS, "smoothing=0.1", "smoothing=1",
+     "line 10: softmax_cross_entropy: smoothing must be at least 0 and less than 1", PH_E_PARSE},
+    {LOSS, "smoothing=0.1", "smoothing=0", "line 10: not in canonical form", PH_E_PARSE},
+    {LOSS, "table w 1 0.5 0", "table w 1 -0.5 0", "weights must be at least 0 for every feature of the output",
+     PH_E_PARSE},
+    {LOSS, "table w 1 0.5 0", "table w 1 0.5", "one finite number for each of 3 features of the output", PH_E_PARSE},
+    {LOSS, "weights=@w", "weights=@v", "expected weights=@TABLE", PH_E_PARSE},
+    {LOSS, "weights=@w", "weights=2", "expected weights=@TABLE", PH_E_PARSE},
+    {LOSS, "smoothing=0.1 weights=@w", "weights=@w smoothing=0.1", "or out of order", PH_E_PARSE},
+    {HUBER, "delta=0.5", "delta=0", "huber: delta must be positive", PH_E_PARSE},
+    {HUBER, "delta=0.5", "delta=1", "line 9: not in canonical form", PH_E_PARSE},
     {STREAMS, "segment s5", "segment 5s", "expected 'segment NAME'", PH_E_PARSE},
     {STREAMS, "result n2\nend\nsegment s6", "result n2\nread n2\nend\nsegment s6", "expected 'read nK' in a stream",
      PH_E_PARSE},
@@ -256,6 +278,7 @@ static void test_damage(void **state) {
   (void)state;
   damage(TIME, sizeof TIME - 1);
   damage(STREAMS, sizeof STREAMS - 1);
+  damage(LOSS, sizeof LOSS - 1);
 }
 
 static void test_short_memory(void **state) {
@@ -263,6 +286,7 @@ static void test_short_memory(void **state) {
   ph_err err;
   ph_each_failed_allocation(parse(TIME, &err));
   ph_each_failed_allocation(parse(STREAMS, &err));
+  ph_each_failed_allocation(parse(LOSS, &err));
 }
 
 int main(void) {

@@ -74,21 +74,35 @@ static void layernorm_of_a_constant_row(void **state) {
 static void run_softmax(const ph_kern *k, trial *q) {
   double loss[80] = {0};
   int32_t hit[80] = {0};
-  k->softmax_ce(q->m, q->n, q->v[0].at, q->v[0].ld, q->label, q->a, loss, hit, q->flag ? q->v[1].at : NULL, q->v[1].ld);
+  double weight[80];
+  for (int j = 0; j < 80; j++) {
+    weight[j] = 0.25 * (j % 5);
+  }
+  k->softmax_ce(q->m, q->n, q->v[0].at, q->v[0].ld, q->label, q->b, q->flag2 ? weight : NULL, q->a, loss, hit,
+                q->flag ? q->v[1].at : NULL, q->v[1].ld);
   for (int r = 0; r < q->m; r++) {
     tile_set(q, 2, r, 0, loss[r]);
     tile_set(q, 3, r, 0, hit[r]);
   }
 }
 
+/* how: hard labels, smoothed, weighted, both */
 static void softmax_all_sizes(void **state) {
   (void)state;
-  EACH_TYPE(type) EACH_SIZE(m) EACH_SIZE(n) for (int g = 0; g < 2; g++) {
+  EACH_TYPE(type) EACH_SIZE(m) EACH_SIZE(n) for (int how = 0; how < 8; how++) {
+    int g = how & 1;
     int32_t label[80];
     for (int r = 0; r < 80; r++) {
       label[r] = n ? (r * 7 + 3) % n : 0;
     }
-    trial q = {.type = type, .m = m, .n = n, .flag = g, .a = 1.0 / 3, .label = label};
+    trial q = {.type = type,
+               .m = m,
+               .n = n,
+               .flag = g,
+               .flag2 = how & 2,
+               .a = 1.0 / 3,
+               .b = how & 4 ? 0.2 : 0,
+               .label = label};
     tile_new(&q, 0, m, n, n % 3);
     tile_new(&q, 1, m, n, m % 3);
     tile_new(&q, 2, m, 1, 0);
@@ -101,7 +115,8 @@ static void softmax_all_sizes(void **state) {
     for (int64_t j = 0; m > 1 && j < n; j++) {
       tile_set(&q, 0, 1, j, 3); /* all equal: only label 0 is a hit */
     }
-    trial_run("softmax_ce", run_softmax, &q, g && n ? 2 | 4 | 8 : 4 | 8, 8 * trial_eps(type), 8 * trial_eps(type));
+    double tol = (8 + (how > 1 ? (double)n : 0)) * trial_eps(type); /* shares add up with a rounding each */
+    trial_run("softmax_ce", run_softmax, &q, g && n ? 2 | 4 | 8 : 4 | 8, tol, tol);
   }
 }
 
@@ -117,35 +132,36 @@ static void softmax_beyond_the_range(void **state) {
     for (int i = 0; i < 3; i++) {
       set_elem(type, x, i, i == 1 ? 3e4 : -3e4);
     }
-    k->softmax_ce(1, 3, x, 3, &label, 1, loss, &hit, g, 3);
+    k->softmax_ce(1, 3, x, 3, &label, 0, NULL, 1, loss, &hit, g, 3);
     assert_true(loss[0] == 0 && hit == 1 && elem(type, g, 1) == 0);
     set_elem(type, x, 2, NAN);
-    k->softmax_ce(1, 3, x, 3, &label, 1, loss, &hit, g, 3);
+    k->softmax_ce(1, 3, x, 3, &label, 0, NULL, 1, loss, &hit, g, 3);
     assert_true(isnan(loss[0]) && hit == 0 && isnan(elem(type, g, 0)));
     set_elem(type, x, 2, INFINITY);
-    k->softmax_ce(1, 3, x, 3, &label, 1, loss, &hit, g, 3);
+    k->softmax_ce(1, 3, x, 3, &label, 0, NULL, 1, loss, &hit, g, 3);
     assert_true(!isfinite(loss[0]) && hit == 0);
   }
 }
 
-static void run_mse(const ph_kern *k, trial *q) {
+static void run_misfit(const ph_kern *k, trial *q) {
   double loss[80] = {0};
-  k->mse(q->m, q->n, q->v[0].at, q->v[0].ld, q->v[1].at, q->v[1].ld, q->a, loss, q->flag ? q->v[2].at : NULL,
-         q->v[2].ld);
+  k->misfit((ph_misfit)q->flag2, 0.7, q->m, q->n, q->v[0].at, q->v[0].ld, q->v[1].at, q->v[1].ld, q->a, loss,
+            q->flag ? q->v[2].at : NULL, q->v[2].ld);
   for (int r = 0; r < q->m; r++) {
     tile_set(q, 3, r, 0, loss[r]);
   }
 }
 
-static void mse_all_sizes(void **state) {
+static void misfit_all_sizes(void **state) {
   (void)state;
-  EACH_TYPE(type) EACH_SIZE(m) EACH_SIZE(n) for (int g = 0; g < 2; g++) {
-    trial q = {.type = type, .m = m, .n = n, .flag = g, .a = 0.3};
+  EACH_TYPE(type) EACH_SIZE(m) EACH_SIZE(n) for (int how = 0; how < 2 * PH_MISFIT_COUNT; how++) {
+    int g = how & 1;
+    trial q = {.type = type, .m = m, .n = n, .flag = g, .flag2 = how / 2, .a = 0.3};
     for (int i = 0; i < 3; i++) {
       tile_new(&q, i, m, n, (m + i) % 3);
     }
     tile_new(&q, 3, m, 1, 0);
-    trial_run("mse", run_mse, &q, g ? 4 | 8 : 8, trial_eps(type), 16 * trial_eps(type));
+    trial_run("misfit", run_misfit, &q, g ? 4 | 8 : 8, trial_eps(type), 16 * trial_eps(type));
   }
 }
 
@@ -258,7 +274,7 @@ static void nonfinite_is_found(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       PH_TEST(layernorm_all_sizes), PH_TEST(layernorm_bwd_all_sizes),  PH_TEST(layernorm_of_a_constant_row),
-      PH_TEST(softmax_all_sizes),   PH_TEST(softmax_beyond_the_range), PH_TEST(mse_all_sizes),
+      PH_TEST(softmax_all_sizes),   PH_TEST(softmax_beyond_the_range), PH_TEST(misfit_all_sizes),
       PH_TEST(norms_all_sizes),     PH_TEST(rownorm_is_scaled),        PH_TEST(optimizers_all_sizes),
       PH_TEST(nonfinite_is_found),
   };

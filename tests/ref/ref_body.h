@@ -140,37 +140,51 @@ static void REF(layernorm_bwd)(int64_t rows, int64_t cols, const void *x, int64_
   }
 }
 
-static void REF(softmax_ce)(int64_t rows, int64_t cols, const void *x, int64_t ldx, const int32_t *label, double scale,
-                            double *loss, int32_t *hit, void *g, int64_t ldg) {
+static void REF(softmax_ce)(int64_t rows, int64_t cols, const void *x, int64_t ldx, const int32_t *label,
+                            double smoothing, const double *weight, double scale, double *loss, int32_t *hit, void *g,
+                            int64_t ldg) {
   for (int64_t r = 0; r < rows && cols > 0; r++) {
     int64_t top = 0;
     big sum = 0;
+    big all = 0;
+    big value = 0;
     for (int64_t j = 1; j < cols; j++) {
-      if (get(x, r * ldx + j) > get(x, r * ldx + top)) {
-        top = j;
-      }
+      top = get(x, r * ldx + j) > get(x, r * ldx + top) ? j : top;
     }
     const big largest = get(x, r * ldx + top);
     for (int64_t j = 0; j < cols; j++) {
       sum += expl(get(x, r * ldx + j) - largest);
     }
-    loss[r] = (double)(logl(sum) + largest - get(x, r * ldx + label[r]));
+    for (int64_t j = 0; j < cols; j++) {
+      const big a = (weight ? weight[j] : 1) * ((j == label[r]) * (1 - (big)smoothing) + (big)smoothing / cols);
+      all += a;
+      value += a * (logl(sum) + largest - get(x, r * ldx + j));
+    }
+    loss[r] = (double)value;
     hit[r] = sum == sum && top == label[r];
     for (int64_t j = 0; j < cols && g; j++) {
-      put(g, r * ldg + j, scale * (expl(get(x, r * ldx + j) - largest) / sum - (j == label[r])));
+      const big a = (weight ? weight[j] : 1) * ((j == label[r]) * (1 - (big)smoothing) + (big)smoothing / cols);
+      put(g, r * ldg + j, scale * (all * expl(get(x, r * ldx + j) - largest) / sum - a));
     }
   }
 }
 
-static void REF(mse)(int64_t rows, int64_t cols, const void *x, int64_t ldx, const void *t, int64_t ldt, double scale,
-                     double *loss, void *g, int64_t ldg) {
+static void REF(misfit)(ph_misfit f, double delta, int64_t rows, int64_t cols, const void *x, int64_t ldx,
+                        const void *t, int64_t ldt, double scale, double *loss, void *g, int64_t ldg) {
   for (int64_t r = 0; r < rows && cols > 0; r++) {
     big s = 0;
     for (int64_t j = 0; j < cols; j++) {
       const big e = get(x, r * ldx + j) - get(t, r * ldt + j);
-      s += e * e / cols;
+      const big a = fabsl(e);
+      const big sign = (e > 0) - (e < 0);
+      const big slope = f == PH_MISFIT_SQUARE ? 2 * e : f == PH_MISFIT_ABS ? sign : a < delta ? e : delta * sign;
+      s += (f == PH_MISFIT_SQUARE ? e * e
+            : f == PH_MISFIT_ABS  ? a
+            : a < delta           ? e * e / 2
+                                  : delta * (a - (big)delta / 2)) /
+           cols;
       if (g) {
-        put(g, r * ldg + j, scale * 2 * e / cols);
+        put(g, r * ldg + j, scale * slope / cols);
       }
     }
     loss[r] = (double)s;
@@ -237,14 +251,14 @@ static double REF(sumsq)(int64_t n, const void *x) {
 #include "ref_pair.h"
 #include "ref_solve.h"
 
-#define REF_TABLE(type)                                                                                               \
-  {                                                                                                                   \
-    .name = "ref", .dtype = type, .lanes = 1, .gemm = REF(gemm), .transpose = REF(transpose), .act = REF(act),        \
-    .act_bwd = REF(act_bwd), .axpby = REF(axpby), .mul = REF(mul), .div = REF(div), .where = REF(where),              \
-    .mul_row = REF(mul_row), .mul_col = REF(mul_col), .coldot = REF(coldot), .rowdot = REF(rowdot),                   \
-    .softmax = REF(softmax), .softmax_bwd = REF(softmax_bwd), .colsum = REF(colsum), .add_row = REF(add_row),         \
-    .layernorm = REF(layernorm), .layernorm_bwd = REF(layernorm_bwd), .softmax_ce = REF(softmax_ce), .mse = REF(mse), \
-    .rownorm = REF(rownorm), .inverse = REF(inverse), .solve = REF(solve), .cholesky = REF(cholesky),                 \
-    .cholesky_bwd = REF(cholesky_bwd), .skew = REF(skew), .adam = REF(adam), .sgd = REF(sgd),                         \
-    .first_nonfinite = REF(first_nonfinite), .sumsq = REF(sumsq)                                                      \
+#define REF_TABLE(type)                                                                                        \
+  {                                                                                                            \
+    .name = "ref", .dtype = type, .lanes = 1, .gemm = REF(gemm), .transpose = REF(transpose), .act = REF(act), \
+    .act_bwd = REF(act_bwd), .axpby = REF(axpby), .mul = REF(mul), .div = REF(div), .where = REF(where),       \
+    .mul_row = REF(mul_row), .mul_col = REF(mul_col), .coldot = REF(coldot), .rowdot = REF(rowdot),            \
+    .softmax = REF(softmax), .softmax_bwd = REF(softmax_bwd), .colsum = REF(colsum), .add_row = REF(add_row),  \
+    .layernorm = REF(layernorm), .layernorm_bwd = REF(layernorm_bwd), .softmax_ce = REF(softmax_ce),           \
+    .misfit = REF(misfit), .rownorm = REF(rownorm), .inverse = REF(inverse), .solve = REF(solve),              \
+    .cholesky = REF(cholesky), .cholesky_bwd = REF(cholesky_bwd), .skew = REF(skew), .adam = REF(adam),        \
+    .sgd = REF(sgd), .first_nonfinite = REF(first_nonfinite), .sumsq = REF(sumsq)                              \
   }

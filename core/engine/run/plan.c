@@ -125,7 +125,7 @@ static ph_status check_segments(const ph_ir *ir, ph_err *err) {
         return ph_err_set(err, PH_E_ARG, "segment %s: shared parameters cannot be run yet", s->name);
       }
     }
-    if (s->ntables || s->nterms || s->nobserves) {
+    if (s->tables.n || s->nterms || s->nobserves) {
       return ph_err_set(err, PH_E_ARG, "segment %s: tables, terms and observations cannot be run yet", s->name);
     }
   }

@@ -46,32 +46,41 @@ static void gather_wanted(const ph_tile *t) {
   }
 }
 
-static void run_loss(const ph_tile *t, ph_group_result *res) {
-  const ph_plan *p = t->p;
-  ph_shape out = p->ir->output;
-  const ph_border *end = &t->w->border[p->nsegments];
-  ph_loss_call c = {.k = p->k,
-                    .rows = out.pos * t->rows,
-                    .cols = out.cols,
+static ph_loss_call loss_call(const ph_tile *t) {
+  const ph_ir *ir = t->p->ir;
+  const ph_border *end = &t->w->border[t->p->nsegments];
+  ph_loss_call c = {.k = t->p->k,
+                    .rows = ir->output.pos * t->rows,
+                    .cols = ir->output.cols,
                     .y = end->value,
                     .label = t->w->label,
                     .target = t->w->target,
-                    .scale = t->job->scale / (double)out.pos,
+                    .scale = t->job->scale / (double)ir->output.pos,
                     .loss = t->w->loss,
                     .hit = t->w->hit,
                     .g = t->job->mode == PH_MODE_GRAD ? end->cot : NULL};
-  if (!p->ir->loss->run) {
+  for (int a = 0; a < PH_LOSS_ATTRS; a++) {
+    c.attr[a] = ir->loss_attr[a];
+    c.list[a] = ir->loss_table[a] < 0 ? NULL : ir->tables.at[ir->loss_table[a]].value;
+  }
+  return c;
+}
+
+static void run_loss(const ph_tile *t, ph_group_result *res) {
+  const ph_loss *loss = t->p->ir->loss;
+  if (!loss->run) {
     return;
   }
+  ph_loss_call c = loss_call(t);
   gather_wanted(t);
-  p->ir->loss->run(&c);
+  loss->run(&c);
   double sum = 0;
   for (int64_t r = 0; r < c.rows; r++) {
-    sum += t->w->loss[r];
+    sum += c.loss[r];
   }
-  res->loss += sum / (double)out.pos;
-  for (int64_t r = c.rows - t->rows; p->ir->loss->need == PH_LOSS_LABELS && r < c.rows; r++) {
-    res->hits += t->w->hit[r];
+  res->loss += sum / (double)t->p->ir->output.pos;
+  for (int64_t r = c.rows - t->rows; loss->need == PH_LOSS_LABELS && r < c.rows; r++) {
+    res->hits += c.hit[r];
   }
 }
 
