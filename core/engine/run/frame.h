@@ -43,10 +43,16 @@ enum { PH_AHEAD_LINE = 64 };
 ph_ahead ph_ahead_start(const ph_frame *f, bool back, bool more, int instructions);
 void ph_ahead_next(ph_ahead *a);
 static inline void ph_ahead_ask(ph_ahead *a) {
-  for (int64_t n = a->share; n > 0 && a->lines > 0; n--) {
-    __builtin_prefetch(a->at, 0, 2);
-    a->at += PH_AHEAD_LINE;
-    if (--a->lines == 0) {
+  for (int64_t left = a->share; left > 0 && a->lines > 0;) {
+    int64_t here = left < a->lines ? left : a->lines;
+    const char *at = a->at;
+    for (int64_t i = 0; i < here; i++, at += PH_AHEAD_LINE) {
+      __builtin_prefetch(at, 0, 2);
+    }
+    a->at = at;
+    a->lines -= here;
+    left -= here;
+    if (a->lines == 0) {
       ph_ahead_next(a);
     }
   }

@@ -6,14 +6,6 @@
 
 /* ---- one sample group ---- */
 
-static void check_gradient(const ph_plan *p, int group, ph_group_result *res) {
-  for (int s = 0; s < p->nsegments && res->finite; s++) {
-    const ph_segment *t = &p->segment[s];
-    int64_t n = t->layers * t->prog.grad;
-    res->finite = p->k->first_nonfinite(n, ph_plan_at(p, t->grad, group * n)) < 0;
-  }
-}
-
 static void group_task(void *job, int group, int worker) {
   ph_job *j = job;
   ph_plan *p = j->p;
@@ -27,11 +19,9 @@ static void group_task(void *job, int group, int worker) {
   ph_tile t = {.p = p, .job = j, .w = &p->worker[worker], .group = group, .fresh = !j->accumulate};
   for (t.first = from; t.first < to; t.first += p->tile) {
     t.rows = to - t.first < p->tile ? to - t.first : p->tile;
+    t.last = t.first + t.rows == to;
     ph_tile_run(&t);
     t.fresh = false;
-  }
-  if (j->mode == PH_MODE_GRAD) {
-    check_gradient(p, group, &p->result[group]);
   }
 }
 

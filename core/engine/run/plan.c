@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "engine/run/plan_internal.h"
@@ -13,8 +14,10 @@ enum {
   TILE_LEAST = 4,  /* at least, */
   TILE_ROWS = 512, /* and rows of one that has several a sample */
   GROUPS_MOST = 16,
-  SPLIT_FROM = 32, /* samples of a batch that is worth two groups */
-  WINDOWS_FROM = 4 /* iterations of a stream that is worth cutting into windows */
+  SPLIT_FROM = 32,      /* samples of a batch that is worth two groups */
+  WINDOWS_FROM = 4,     /* iterations of a stream that is worth cutting into windows */
+  CACHES = 2,           /* second-level caches that data may fill before asking for them ahead pays */
+  CACHE_BYTES = 1 << 20 /* a second-level cache where the system does not tell */
 };
 static const int64_t TAPE_BYTES = (int64_t)256 << 20; /* of a worker, when nothing else is said */
 
@@ -55,6 +58,13 @@ static void choose_window(const ph_plan *p, ph_segment *t, int64_t budget) {
   t->windows = (repeat + t->window - 1) / t->window;
 }
 
+/* What a worker reads again and again is asked for ahead only where its second-level cache does not hold it. */
+static bool outgrows_cache(const ph_plan *p, const ph_segment *t) {
+  int64_t cache = sysconf(_SC_LEVEL2_CACHE_SIZE);
+  int64_t elements = t->layers * (t->prog.pack + t->prog.grad) + t->window * t->prog.record;
+  return elements * (int64_t)p->size > CACHES * (cache > 0 ? cache : CACHE_BYTES);
+}
+
 static ph_status make_segment(ph_plan *p, int s, const ph_plan_options *o, ph_err *err) {
   const ph_ir_segment *seg = &p->ir->segment[s];
   ph_segment *t = &p->segment[s];
@@ -68,6 +78,7 @@ static ph_status make_segment(ph_plan *p, int s, const ph_plan_options *o, ph_er
   st = st ? st : ph_pprog_build(&t->pprog, &t->prog, err);
   if (!st) {
     choose_window(p, t, o && o->tape_bytes > 0 ? o->tape_bytes : TAPE_BYTES);
+    t->ahead = outgrows_cache(p, t);
     p->nsegments++;
   } else {
     ph_program_fini(&t->prog);

@@ -24,6 +24,7 @@ typedef struct ph_segment {
   bool tied;        /* one set, used at every step */
   int64_t window;   /* iterations whose tape is kept at once; repeat when all are */
   int64_t windows;
+  bool ahead; /* what the stream phase reads outgrows a worker's cache and is asked for ahead (ahead.c) */
   char *keep, *pack;
   char *grad;       /* (groups, layers, prog.grad) */
   int block_layers; /* layers of one task of the layer phase */
@@ -92,6 +93,7 @@ typedef struct ph_tile {
   int64_t rows;  /* samples */
   int64_t first; /* number of its first sample among those of the round */
   bool fresh;    /* the gradient is written; otherwise it is added to what earlier tiles left */
+  bool last;     /* no tile of the group follows: the gradient is whole and can be looked at */
 } ph_tile;
 
 /* What a region over blocks of layers does. */

@@ -75,7 +75,7 @@ static void run_forward(const course *c, int64_t from, int64_t to, bool keep, bo
   watch = watch && (c->t->job->probe || c->t->job->mode == PH_MODE_DIAGNOSE);
   for (int64_t it = from; it < to; it++) {
     ph_frame f = frame_of(c, it, keep);
-    ph_ahead a = ph_ahead_start(&f, false, it + 1 < to, q->code.fwd.n);
+    ph_ahead a = ph_ahead_start(&f, false, c->segment->ahead && it + 1 < to, q->code.fwd.n);
     ph_frame_run(&f, &q->code.fwd, &a);
     if (watch) {
       const char *port = q->port >= 0 ? ph_frame_at(&f, q->port) : NULL;
@@ -162,6 +162,12 @@ static void leave_cot(const course *c, const ph_frame *f, int slot) {
   }
 }
 
+/* A set of parameters has its whole gradient: is it finite? Looked at while it is still in the cache. */
+static void check_gradient(const ph_frame *f) {
+  ph_group_result *res = &f->p->result[f->t->group];
+  res->finite = res->finite && f->p->k->first_nonfinite(f->segment->prog.grad, f->grad) < 0;
+}
+
 static void iteration_backward(const course *c, const ph_back *b, int64_t it, bool more) {
   const ph_segment *g = c->segment;
   bool last = it == c->ir->repeat - 1;
@@ -173,8 +179,11 @@ static void iteration_backward(const course *c, const ph_back *b, int64_t it, bo
     enter_cot(c, &f, b->result_in);
     probe_cot(c, &f, c->ir->repeat, b->result_in);
   }
-  ph_ahead a = ph_ahead_start(&f, true, more, b->list.n);
+  ph_ahead a = ph_ahead_start(&f, true, g->ahead && more, b->list.n);
   ph_frame_run(&f, &b->list, &a);
+  if (c->t->last && (!g->tied || it == 0)) {
+    check_gradient(&f);
+  }
   if (b->state_cot < 0) {
     return;
   }
