@@ -21,7 +21,10 @@ local ph = require "ph"
 return ph.experiment {
   name = "small",
   task = ph.task.circles { classes = 3, width = 6, split = { train = 50, val = 20, test = 20 } },
-  model = function() return { ph.stream { depth = 3, block = function(z) return z + ph.affine(6)(ph.relu(ph.affine(6)(z))) end }, ph.affine(3) } end,
+  model = function()
+    local function block(z) return z + ph.affine(6)(ph.relu(ph.affine(6)(z))) end
+    return { ph.stream { depth = 3, block = block }, ph.affine(3) }
+  end,
   train = ph.adam { lr = 1e-2, batch = 16, epochs = 20, patience = 4 },
 }]]
 

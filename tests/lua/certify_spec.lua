@@ -207,8 +207,11 @@ local function experiment(body)
 local ph = require "ph"
 local d, h = 6, 0.25
 local block = function(z) ]] .. body .. [[ end
-return ph.experiment { name = "c", task = ph.task.circles { classes = 4, width = 6, split = { train = 16, val = 4, test = 4 } },
-  model = function() return { ph.stream { depth = 5, block = block }, ph.affine(4) } end, train = ph.adam { batch = 8, epochs = 1, lr = 1e-3 } }]]
+return ph.experiment {
+  name = "c", task = ph.task.circles { classes = 4, width = 6, split = { train = 16, val = 4, test = 4 } },
+  model = function() return { ph.stream { depth = 5, block = block }, ph.affine(4) } end,
+  train = ph.adam { batch = 8, epochs = 1, lr = 1e-3 },
+}]]
   local e, problems = require("ph.lang.spec").load_text(text, "c.lua", {})
   assert(e, problems and problems[1].text)
   return e:ir(e:cells()[1])
@@ -350,8 +353,11 @@ describe("budget = { contract = kappa }", function()
     return [[
 local ph = require "ph"
 local block = function(z) return ph.damping { 6, step = 0.25, budget = ]] .. budget .. [[ } * (ph.cayley { 6 } * z) end
-return ph.experiment { name = "c", task = ph.task.circles { classes = 4, width = 6, split = { train = 16, val = 4, test = 4 } },
-  model = function() return { ph.stream { depth = ]] .. depth .. [[, block = block }, ph.affine(4) } end, train = ph.adam { batch = 8, epochs = 1, lr = 1e-3 } }]]
+return ph.experiment {
+  name = "c", task = ph.task.circles { classes = 4, width = 6, split = { train = 16, val = 4, test = 4 } },
+  model = function() return { ph.stream { depth = ]] .. depth .. [[, block = block }, ph.affine(4) } end,
+  train = ph.adam { batch = 8, epochs = 1, lr = 1e-3 },
+}]]
   end
 
   local function ir_of(budget, depth)

@@ -11,7 +11,10 @@ local ph = require "ph"
 return ph.experiment {
   name = "x",
   task = ph.task.circles { classes = 4, width = 4, split = { train = 16, val = 8, test = 8 } },
-  model = function(cell) return { ph.stream { depth = cell.depth, block = function(z) return z + ph.affine(4)(ph.tanh(z)) end }, ph.affine(4) } end,
+  model = function(cell)
+    local function block(z) return z + ph.affine(4)(ph.tanh(z)) end
+    return { ph.stream { depth = cell.depth, block = block }, ph.affine(4) }
+  end,
   grid = { depth = { 2, 4 }, seed = { 0, 1 } },
   select = { lr = { 1e-3, 3e-3 } },
   train = ph.adam { batch = 8, epochs = 3 },

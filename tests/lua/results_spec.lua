@@ -179,7 +179,9 @@ describe("measures", function()
       local ph = require "ph"
       return ph.experiment {
         name = "t", task = ph.task.circles { width = 4, split = { train = 8, val = 4, test = 4 } },
-        model = function() return { ph.stream { depth = 3, block = function(z) return z + ph.affine(4)(ph.tanh(z)) end }, ph.affine(4) } end,
+        model = function()
+          return { ph.stream { depth = 3, block = function(z) return z + ph.affine(4)(ph.tanh(z)) end }, ph.affine(4) }
+        end,
         train = ph.adam { lr = 1e-3, epochs = 1 }, measure = { ph.growth(), ph.gradient_envelope(), ph.port_budget() },
       }]], "t.lua")
     local one = job.cells(e)[1].jobs[1]

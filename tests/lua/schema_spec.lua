@@ -7,7 +7,9 @@ local ph = require "ph"
 return ph.experiment {
   name = "t",
   task = ph.task.circles { split = { train = 8, val = 4, test = 4 } },
-  model = function(cell) return { ph.stream { depth = cell.depth, block = function(z) return z + ph.tanh(z) end }, ph.affine(4) } end,
+  model = function(cell)
+    return { ph.stream { depth = cell.depth, block = function(z) return z + ph.tanh(z) end }, ph.affine(4) }
+  end,
   grid = { depth = 3 },
   train = ph.adam { lr = 0.1, epochs = 2 },
 }
@@ -37,7 +39,7 @@ end)
 describe("misspelt keys", function()
   it("are told with file, line and nearest key", function()
     has(errors("epochs = 2", "epochs = 2, patiance = 5"),
-      "t.lua:7: adam: unknown key 'patiance' (did you mean 'patience'?)")
+      "t.lua:9: adam: unknown key 'patiance' (did you mean 'patience'?)")
   end)
 
   it("are told where they belong", function()
@@ -68,7 +70,7 @@ return ph.experiment {
 
   it("in a block are told with the line in the block", function()
     has(errors("z + ph.tanh(z)", "z + ph.damping { step = 0.1, bugdet = 1 } * z"),
-      "t.lua:5: damping: unknown key 'bugdet' (did you mean 'budget'?)")
+      "t.lua:6: damping: unknown key 'bugdet' (did you mean 'budget'?)")
   end)
 
   it("are errors at once outside a spec", function()
@@ -85,14 +87,14 @@ return ph.experiment {
   end)
 
   it("that are missing are told with their meaning", function()
-    has(errors(", epochs = 2", ""), "t.lua:7: adam: key 'epochs' is missing")
+    has(errors(", epochs = 2", ""), "t.lua:9: adam: key 'epochs' is missing")
   end)
 end)
 
 describe("undeclared names", function()
   it("are told with the nearest name or string", function()
     has(errors("grid = { depth = 3 }", 'grid = { depth = 3, family = resnt, x = { "resnet" } }'),
-      't.lua:6: undeclared name \'resnt\' (did you mean "resnet"?)')
+      't.lua:8: undeclared name \'resnt\' (did you mean "resnet"?)')
     has(errors("grid = { depth = 3 }", "grid = { depth = deepth }"), "undeclared name 'deepth' (did you mean 'depth'?)")
     has(
       errors("return ph.experiment",
@@ -100,7 +102,7 @@ describe("undeclared names", function()
       "undeclared name 'resnt' (did you mean \"resnet\"?)")
     has(errors("return ph.experiment", "local function helper() end\nlocal f = helpr\nreturn ph.experiment"),
       "undeclared name 'helpr' (did you mean 'helper'?)")
-    has(errors("ph.adam", "ph.adm"), "t.lua:7: ph.adm: no such name (did you mean 'adam'?)")
+    has(errors("ph.adam", "ph.adm"), "t.lua:9: ph.adm: no such name (did you mean 'adam'?)")
   end)
 
   it("come with the errors found before", function()
@@ -116,7 +118,7 @@ end)
 describe("holes in lists", function()
   it("are named by index", function()
     has(errors("depth = 3", "depth = { 30, nil, 240 }"),
-      "t.lua:6: experiment: grid: 'depth' has a hole: nothing at index 2 of 3")
+      "t.lua:8: experiment: grid: 'depth' has a hole: nothing at index 2 of 3")
     has(errors("depth = 3", "depth = { 30, 120, [4] = 240 }"), "'depth' has a hole: nothing at index 3 of 4")
     has(errors("depth = 3", "depth = { 30, x = 1 }"), "'depth' must be a list, but has the key 'x'")
     has(errors("train = ph", "select = { lr = { 0.1, nil, 0.2 } }, train = ph"),

@@ -1,8 +1,9 @@
---- What is known of a sample value v as a function of the state z (and of the input u of
--- a step): v = lin z + rest(z, u), with
+--- What is known of a sample value v as a function of the state z (and of the input u of a step):
+-- v = lin z + rest(z, u), with
 --
 --   lin          a matrix (ph.certify.matrix) or nil: the state channel, exactly linear
---   steep, flat  bounds of the rest { z, u, one }: ||rest|| <= z ||z|| + u ||u|| + one. `flat` uses saturation (|tanh| <= 1) where it can
+--   steep, flat  bounds of the rest { z, u, one }: ||rest|| <= z ||z|| + u ||u|| + one. `flat` uses saturation
+--                (|tanh| <= 1) where it can
 --   lip, lip_u   Lipschitz constants of the rest in z and in u
 --   entry        bound of every |entry| of v, whatever z; inf when there is none
 --   reads        the rest depends on z

@@ -1,8 +1,11 @@
 --- Figures: a table that says what to draw, its place in a result file, and gnuplot to draw it from that file alone.
 --
---   figure = { name, title, panels = { { title, xlabel, ylabel, logx, logy, xmin, xmax, xnames, ymin, ymax, key, series = { { label, style, data } } } } }
+--   figure = { name, title, panels = { panel, ... } }
+--   panel  = { title, xlabel, ylabel, logx, logy, xmin, xmax, xnames, ymin, ymax, key, series = { series, ... } }
+--   series = { label, style, data, axis, color }; data: a tensor (n, 2 or 3)
 --   xnames = words in place of the marks 1, 2, ... of the x axis, separated by spaces
---   style  = "line" (x, y) | "points" (x, y) | "band" (x, low, high) | "steps" (x, y) | "rule" (x or y alone, see `axis`) ; data a tensor (n, 2 or 3)
+--   style  = "line" (x, y) | "points" (x, y) | "band" (x, low, high) | "steps" (x, y)
+--            | "rule" (x or y alone, see `axis`)
 --   text   = lines in place of panels: a table to be read
 --
 -- In HDF5: /figures/NAME/panelK/seriesJ with the words as attributes, or /figures/NAME/text. Colours are those of Okabe

@@ -74,8 +74,8 @@ function experiment.is(v) return kinds.tag(v) == "ph.laws_experiment" end
 --- The canonical text of one law of the experiment; its SHA-256 names the run.
 local function run_text(self, one)
   local text = meaning.newer("laws_experiment", self.values)
-  text.law, text.values, text.seed, text.format = one.law.name, meaning.of("law." .. one.law.name, one.values),
-    self.seed, 1
+  text.law, text.seed, text.format = one.law.name, self.seed, 1
+  text.values = meaning.of("law." .. one.law.name, one.values)
   return canon.encode(text)
 end
 

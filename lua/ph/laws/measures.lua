@@ -28,14 +28,14 @@ end
 --- Rows of numbers as a tensor (n, k).
 function measures.matrix(rows) return native.from(rows, "f64") end
 
---- Quantile curves of a result (runs, depth + 1): at every `every`-th column the quantiles qs of
--- `of(column, k)`; rows { x, q1, q2, ... }.
+--- Quantile curves of a result (runs, depth + 1): at every `every`-th column the quantiles qs of `of(column, k)`; rows
+-- { x, q1, q2, ... }.
 function measures.curve(t, every, qs, of, x_of)
   local rows = {}
   for k = 1, t:shape()[2] do
     if (k - 1) % every == 0 or k == t:shape()[2] then
-      local c, row = of and of(measures.column(t, k), k) or measures.column(t, k),
-        { (x_of or function(i) return i - 1 end)(k) }
+      local c = of and of(measures.column(t, k), k) or measures.column(t, k)
+      local row = { x_of and x_of(k) or k - 1 }
       for i, q in ipairs(qs) do row[i + 1] = c:quantile(q) end
       rows[#rows + 1] = row
     end

@@ -69,8 +69,8 @@ function suite.run(seed)
   local rows, all = {}, true
   for i, test in ipairs(suite.tests) do
     local value, ok, problem = suite.measure(test, seed)
-    rows[i], all = { id = test.id, text = test.text, tol = test.tol, value = value, ok = ok, problem = problem },
-      all and ok
+    rows[i] = { id = test.id, text = test.text, tol = test.tol, value = value, ok = ok, problem = problem }
+    all = all and ok
   end
   return rows, all
 end
@@ -81,8 +81,8 @@ function suite.mutate(seed)
   for _, test in ipairs(suite.tests) do
     for _, mutant in ipairs(test.mutants) do
       local value, ok = suite.measure(test, seed, mutant[2])
-      rows[#rows + 1], all = { id = test.id, mutant = mutant[1], tol = test.tol, value = value, caught = not ok },
-        all and not ok
+      rows[#rows + 1] = { id = test.id, mutant = mutant[1], tol = test.tol, value = value, caught = not ok }
+      all = all and not ok
     end
   end
   return rows, all

@@ -1,10 +1,10 @@
---- From a registration and a ledger to the table of cells that rules are judged over, and
--- to everything that speaks against it.
+--- From a registration and a ledger to the table of cells that rules are judged over, and to everything that speaks
+-- against it.
 --
 -- A run counts when it is one that the registration names, ended after the lock, carries the lock's hash and is backed
 -- by its file, byte for byte. Whatever else lies in the directory is told and does not count:
---   tampered  broken chain; registration edited, replaced or deleted; run file edited, copied over or deleted; a run of another
---             lock under a locked name; a choice of candidate that validation does not support
+--   tampered  broken chain; registration edited, replaced or deleted; run file edited, copied over or deleted; a run of
+--             another lock under a locked name; a choice of candidate that validation does not support
 --   guard     a test set opened more than once, data that changed
 --   note      runs older than the lock, runs that the plan does not name, files that the ledger does not know
 -- One pass over events, runs and files: linear in the ledger.
@@ -291,10 +291,16 @@ local function summary_notes(self)
   end
 end
 
---- Audits a directory against a registration { plan, lock, runs }. Returns
--- { table = ctx, tampered = lines, guard = lines, notes = lines, missing = lines (awaited runs), cut_runs = lines
--- (taken out by a deviation), deviations = events, recovered = bool,
---   planned =, present = numbers of runs, opened_most = test openings of a run }; nil and a message when it can not be read.
+--- Audits a directory against a registration { plan, lock, runs }. Returns a table, or nil and a message when it cannot
+-- be read:
+--
+--   table                         the cells, for rules
+--   tampered, guard, notes        lines
+--   missing, cut_runs             lines: runs that are awaited, runs that a deviation took out
+--   deviations                    events
+--   recovered                     true for a ledger rebuilt from a log
+--   planned, present              numbers of runs
+--   opened_most                   test openings of a run, at most
 function audit.run(dir, reg)
   local state, problem = ledger.read(dir)
   if not state then return nil, problem end

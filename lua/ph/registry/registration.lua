@@ -1,9 +1,9 @@
---- The plan of an experiment before its runs, frozen under a hash:
--- DIR/registration.json, and a `locked` event in the ledger.
+--- The plan of an experiment before its runs, frozen under a hash: DIR/registration.json, and a `locked` event in the
+-- ledger.
 --
 --   lock = SHA-256 of the canonical JSON of the plan
---   plan = name, note, grid, select, train, tasks, measure, seeds, rules, categories, predictions, gates, and for every cell the
---          SHA-256 of its IR, the digest of its data, and its candidates
+--   plan = name, note, grid, select, train, tasks, measure, seeds, rules, categories, predictions, gates, and for every
+--          cell the SHA-256 of its IR, the digest of its data, and its candidates
 --
 -- The plan holds meanings, no text of the spec: comments and indentation may change, a threshold may not. The hash is
 -- part of the text that names a run, so runs made under a lock are never those made without it. The event carries the

@@ -1,9 +1,10 @@
 --- load(path) in the interactive session: a spec or a run file as something to explore.
 --
---   load "specs/e6.lua"   an experiment: .cells (list), :ir(n) canonical text of cell n, :plan(n, seed) its net with its first
---                         parameters drawn
---   load "runs/HASH.h5"   a run: .record, .history (epochs x columns), .columns, .params (tensors by name, the best epoch's),
---                         .profiles, .confusion, .ir, :stream(segment) the trained state channel for the laws, :plan() the net itself
+--   load "specs/e6.lua"   an experiment: .cells (list), :ir(n) canonical text of cell n, :plan(n, seed) its net
+--                         with its first parameters drawn
+--   load "runs/HASH.h5"   a run: .record, .history (epochs x columns), .columns, .params (tensors by name, the best
+--                         epoch's), .profiles, .confusion, .ir, :stream(segment) the trained state channel for the
+--                         laws, :plan() the net itself
 
 local native = require "ph.native"
 local observe = require "ph.lang.observe"

@@ -9,12 +9,16 @@ local text = require "ph.rules.text"
 local figures = {}
 
 local titles <const> = {
-  ["test.accuracy"] = "Test accuracy", ["val.accuracy"] = "Validation accuracy", ["test.loss"] = "Test loss",
+  ["test.accuracy"] = "Test accuracy",
+  ["val.accuracy"] = "Validation accuracy",
+  ["test.loss"] = "Test loss",
   ["val.loss"] = "Validation loss",
-  growth = "Growth of the state, median ‖z_L‖ / ‖z_0‖", ["grad.first"] = "Backward gradient, ‖g_0‖ / ‖g_L‖",
+  growth = "Growth of the state, median ‖z_L‖ / ‖z_0‖",
+  ["grad.first"] = "Backward gradient, ‖g_0‖ / ‖g_L‖",
   ["grad.max"] = "Backward gradient, largest ‖g_t‖ / ‖g_L‖",
   ["grad.min"] = "Backward gradient, smallest ‖g_t‖ / ‖g_L‖",
-  ["port.ratio"] = "State norm against port budget, largest quotient", ["port.violations"] = "Port budget violations",
+  ["port.ratio"] = "State norm against port budget, largest quotient",
+  ["port.violations"] = "Port budget violations",
   seconds = "Training time, seconds",
 }
 --- What a reader needs to know of all of them.

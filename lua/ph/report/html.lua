@@ -5,10 +5,11 @@
 --   { kind = "banner", tone = "good"|"bad"|"open"|"alert", title, text }
 --   { kind = "facts", rows = { { name, value } } }     { kind = "list", items }
 --   { kind = "table", headers, rows }                  a cell is a text or { text =, tone =, code = true }
---   { kind = "rules", items = { { name, tone, truth, formula, note, rows = { { at, numbers, tone, truth } }, reason } } }
+--   { kind = "rules", items = { rule, ... } }          a rule is { name, tone, truth, formula, note, reason,
+--                                                                  rows = { { at, numbers, tone, truth } } }
 --   { kind = "figures", items = { { svg, legend, title, data } } }
 --   { kind = "code", title, text }
--- ph.markdown prints the same blocks as Markdown.
+-- ph.report.markdown prints the same blocks as Markdown.
 
 local chart = require "ph.report.chart"
 local style = require "ph.report.style"

@@ -1,7 +1,11 @@
 --- Numbers of a ledger: evaluates the number expressions of rules over the cells of a locked grid.
 --
---   mean m = sum x / n        sd s = sqrt(sum (x - m)^2 / (n - 1))  (sample)      median: mean of the two middle values
---   gap a - b                 ratio a / b                                         rank 1 + number of values that beat it
+--   mean    m = sum x / n
+--   sd      s = sqrt(sum (x - m)^2 / (n - 1)), of a sample
+--   median  of an even number of values the mean of the two in the middle
+--   gap     a - b
+--   ratio   a / b
+--   rank    1 + number of values that beat it
 --
 -- Every run that the filter asks for must have its value. A missing run, a value that is not a number, a deviation of
 -- fewer than two values, a ratio to zero: the expression has no value, and says why. Infinite values are numbers; what

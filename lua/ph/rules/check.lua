@@ -5,7 +5,7 @@
 -- any_value = true when values that the grid has not are let pass }
 
 local aggregate = require "ph.rules.aggregate"
-local build = require "ph.rules.build"
+local read = require "ph.rules.read"
 local select = require "ph.rules.select"
 local sorted_keys = require "ph.util.sorted_keys"
 local suggest = require "ph.util.suggest"
@@ -183,7 +183,7 @@ end
 local function check_axes(self)
   for _, axis in ipairs(sorted_keys(self.vocabulary.axes)) do
     self.place = "grid"
-    if build.reserved[axis] then
+    if read.reserved[axis] then
       self:say("the axis '%s' has the name of an option of rules; call it something else", axis)
     end
   end

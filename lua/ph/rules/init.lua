@@ -1,16 +1,18 @@
 --- Words of the language for rules, predictions and gates. Each makes plain data; no Lua function is ever a rule.
 --
--- rules/build.lua turns what a spec wrote into data, rules/check.lua holds the data against an
--- experiment's grid and metrics, rules/judge.lua and aggregate.lua apply it to a ledger, rules/text.lua
--- prints it. docs/registration.md explains them.
+-- read.lua, build.lua and declare.lua turn what a spec wrote into data, check.lua holds the data against the grid and
+-- metrics of an experiment, judge.lua and aggregate.lua apply it to a ledger, text.lua prints it. docs/registration.md
+-- explains them.
 
 local aggregate = require "ph.rules.aggregate"
 local build = require "ph.rules.build"
 local check = require "ph.rules.check"
+local declare = require "ph.rules.declare"
 local json = require "ph.util.json"
 local kinds = require "ph.schema.kinds"
 local meaning = require "ph.schema.meaning"
 local native = require "ph.native"
+local read = require "ph.rules.read"
 local schema = require "ph.schema"
 local where = require "ph.schema.where"
 
@@ -44,11 +46,12 @@ end
 local function word(name, tag, doc, keys, example)
   schema.define { name = name, section = section, doc = doc, keys = keys, example = example, open = true }
   local mt <const> = { __name = tag }
+  local builder <const> = build[name] or declare[name] or read[name]
   rules.words[name] = function(...)
     for i = 1, select("#", ...) do
       if holds_broken((select(i, ...))) then return kinds.broken end
     end
-    local node, problem, at = build[name](...)
+    local node, problem, at = builder(...)
     if node then return setmetatable(meaning.of(name, node), mt) end
     schema.report(where.prefix(name, at and { at }) .. name .. ": " .. problem)
     return kinds.broken
@@ -124,7 +127,8 @@ word("rule", "ph.rule", "A named condition, shown in the report with its numbers
   key("name", "string", "name; later rules and categories refer to it"),
   key("condition", "any", "{ a, \"<=\", b }, ph.band, ph.all, ... or the name of an earlier rule"), note,
 }, 'ph.rule { "parity", { ph.gap(...), ">=", -0.01 } }')
-word("category", "ph.rule", "A line of the decision table: the first category whose condition is true is the verdict.", {
+word("category", "ph.rule",
+  "A line of the decision table: the first category whose condition is true is the verdict.", {
   key("name", "string", "name of the verdict"), key("when", "any", "its condition; without it the line always applies"),
   key("holds", "boolean", "exit code 0 (true) or 10 (false)", { default = false }), note,
 }, 'ph.category { "evidence for", when = ph.all { "parity", "stable" }, holds = true }')
@@ -134,7 +138,8 @@ word("prediction", "ph.prediction", "A number guessed before the runs; scored hi
   key("at_least", "number", "lower end alone"), key("at_most", "number", "upper end alone"), note,
   key("paper", "number", "what the source prints, shown beside ours"),
 }, 'ph.prediction { "accuracy at 240", ph.mean { "test.accuracy", depth = 240 }, at_least = 0.95 }')
-word("gate", "ph.gate", "The experiment runs only when the results in `dir` are registered and their verdict is this.", {
+word("gate", "ph.gate",
+  "The experiment runs only when the results in `dir` are registered and their verdict is this.", {
   key("dir", "string", "results directory of the other experiment, relative to the spec"),
   key("verdict", "string", "name of a category there, or \"holds\" (exit code 0)", { default = "holds" }), note,
 }, 'ph.gate { dir = "../experiments/e7", verdict = "evidence for" }')

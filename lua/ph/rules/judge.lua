@@ -1,8 +1,9 @@
 --- Conditions of rules under three truth values: true, false, and nil for "not evaluable" (Kleene's strong logic).
 --
---   all: false if any is false, else not evaluable if any is, else true      any: true if any is true, else not evaluable, else false
---   none: any with true and false swapped      every / some: all / any over the values of an axis; not
---   evaluable over no values, or when one of them is not evaluable
+--   all          false if one is false, else not evaluable if one is not, else true
+--   any          true if one is true, else not evaluable if one is not, else false
+--   none         any with true and false swapped
+--   every, some  all, any over the values of an axis; not evaluable over no values, or when one of them is not
 --
 -- So "any" with one true and one not evaluable is true, "all" with one false and one not evaluable is false: what is
 -- missing could not change the outcome. A missing cell never counts as a pass, nor as a failure.

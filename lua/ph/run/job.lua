@@ -4,9 +4,9 @@
 -- indentation, no directory, no number of threads). Two jobs with the same text are the same run.
 --
 --   cell  { label, values (plain table), jobs }
---   job   { run, label, cell_label, cell, select, seed, ir, text, parts, protocol, by, mode, classifies, measures, weight,
---           short (label for people), task_text, train_text, measure_text, experiment_text (newer keys of the experiment,
---           or nil), source, spec, spec_hash, lock, load() -> data, problem (nil, or why it cannot run) }
+--   job   { run, label, cell_label, cell, select, seed, ir, text, parts, protocol, by, mode, classifies, measures,
+--           weight, short (label for people), task_text, train_text, measure_text, experiment_text (newer keys of the
+--           experiment, or nil), source, spec, spec_hash, lock, load() -> data, problem (nil, or why it cannot run) }
 
 local native = require "ph.native"
 local canon = require "ph.util.canon"

@@ -34,9 +34,8 @@ end
 
 --- One line for the chosen run of a cell.
 function lines.done_line(record, short)
-  local m, parts = record.metrics,
-    { string.format("%-8s  %s  %d epochs in %s", record.status, short, record.epochs, columns.duration(record.seconds))
-    }
+  local m, time = record.metrics, columns.duration(record.seconds)
+  local parts = { string.format("%-8s  %s  %d epochs in %s", record.status, short, record.epochs, time) }
   if m["val.accuracy"] then parts[#parts + 1] = string.format("val %.2f%%", 100 * m["val.accuracy"]) end
   if m["test.accuracy"] then parts[#parts + 1] = string.format("test %.2f%%", 100 * m["test.accuracy"])
   elseif m["test.loss"] then parts[#parts + 1] = string.format("test loss %.5g", m["test.loss"]) end

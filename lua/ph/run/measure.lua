@@ -1,8 +1,10 @@
 --- Measures on a trained net: numbers for the ledger, per-layer profiles and tables for the run file.
 --
 --   growth             median over the samples of ||z_L|| / ||z_0||; profile of medians over the layers
---   gradient_envelope  g_t = ||dLoss/dz_t|| over all samples, and the ratios g_t / g_L: first (t = 0), largest, smallest
---   port_budget        ||z_t|| <= ||z_0|| + sum_{s<t} ||port_s||: violations beyond 1e-5 relative, and the largest quotient
+--   gradient_envelope  g_t = ||dLoss/dz_t|| over all samples, and the ratios g_t / g_L: first (t = 0), largest,
+--                      smallest
+--   port_budget        ||z_t|| <= ||z_0|| + sum_{s<t} ||port_s||: violations beyond 1e-5 relative, and the largest
+--                      quotient
 --   confusion          samples by label (rows) and first largest logit (columns)
 --
 -- z_0 is the state that enters the stream, z_L the one that leaves it. With more than one stream the scalars are

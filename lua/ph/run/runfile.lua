@@ -59,14 +59,15 @@ end
 
 --- Pictures of the run as data: `phrun plot` draws them from the file alone.
 local function put_figures(items, record, saved, columns, extras)
-  local training, layers = curves.training(record.label, columns, saved.rows),
-    curves.layers(record.label, extras.profiles or {})
+  local training = curves.training(record.label, columns, saved.rows)
+  local layers = curves.layers(record.label, extras.profiles or {})
   if training then figures.add(items, training) end
   if layers then figures.add(items, layers) end
 end
 
---- Writes a run's file. job: the run's texts; record: as in the ledger; saved: the finished checkpoint; extras: {
--- profiles = { ["s2/growth"] = tensor }, confusion = tensor or nil }. Returns the file's SHA-256, or nil and a message.
+--- Writes a run's file. job: the run's texts; record: as in the ledger; saved: the finished checkpoint; extras:
+-- { profiles = { ["s2/growth"] = tensor }, confusion = tensor or nil }. Returns the file's SHA-256, or nil and a
+-- message.
 function runfile.write(path, job, record, saved, columns, extras)
   local items = {
     { path = "/", attr = "format", value = "phrun run" }, { path = "/", attr = "format_version", value = 1 },

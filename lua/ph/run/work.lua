@@ -138,8 +138,8 @@ local function base_record(job, saved, columns)
   }
   local d = s.diverged
   if d then
-    record.step, record.epoch, record.segment, record.layer, record.last_loss = d.step, d.epoch, d.segment, d.layer,
-      d.last_loss
+    record.step, record.epoch, record.last_loss = d.step, d.epoch, d.last_loss
+    record.segment, record.layer = d.segment, d.layer
   elseif s.stop.best_epoch then
     record.metrics = row_metrics(saved.rows[s.stop.best_epoch], columns)
   end

@@ -42,35 +42,47 @@ local function median(list)
   return list[(#list + 1) // 2]
 end
 
---- Prints the table; returns 0.
-function laws.run(args)
-  local file, cores = peer_file(), native.machine().cores
-  local columns = { { "ours, one thread", function() return time_ours(1) end } }
-  if cores > 1 then columns[2] = { "ours, two threads", function() return time_ours(2) end } end
+--- What is timed: list of { name, function that gives microseconds, or nil and one line }.
+local function contestants(args)
+  local file, list = peer_file(), { { "ours, one thread", function() return time_ours(1) end } }
+  if native.machine().cores > 1 then list[2] = { "ours, two threads", function() return time_ours(2) end } end
   if file then
-    columns[#columns + 1] = { "numpy, exact guard", function() return time_peer(args, file, "exact", "fold") end }
-    columns[#columns + 1] = { "numpy, fastest form", function() return time_peer(args, file, "frobenius", "solve") end }
+    list[#list + 1] = { "numpy, exact guard", function() return time_peer(args, file, "exact", "fold") end }
+    list[#list + 1] = { "numpy, fastest form", function() return time_peer(args, file, "frobenius", "solve") end }
   end
+  return list
+end
+
+--- Times all, turn about: a list of microseconds each, and one line when something could not run.
+local function measure(list, rounds)
   local times, trouble = {}, nil
-  for _ = 1, args.quick and 2 or 5 do
-    for i, c in ipairs(columns) do
+  for i = 1, #list do times[i] = {} end
+  for _ = 1, rounds do
+    for i, c in ipairs(list) do
       local v, problem = c[2]()
-      times[i], trouble = times[i] or {}, trouble or problem
+      trouble = trouble or problem
       if v then table.insert(times[i], v) end
     end
   end
-  local one, rows = median(times[1]), {}
-  for i, c in ipairs(columns) do
-    local v = median(times[i])
-    rows[i] = {
-      c[1], v and string.format("%.2f", v) or "-", v and string.format("%.1f s", v * 7200 * depth / 1e6) or "-",
-      v and string.format("%.1f", v / one) or "-",
-      v and times[2] and string.format("%.1f", v / median(times[2])) or "-",
-    }
-  end
-  native.write(1,
-    table.concat(tables.render({ "", "us a layer", "7,200 runs", "over one thread", "over two threads" }, rows), "\n")
-      .. "\n")
+  return times, trouble
+end
+
+local function row_of(name, v, one, two)
+  if not v then return { name, "-", "-", "-", "-" } end
+  return {
+    name, string.format("%.2f", v), string.format("%.1f s", v * 7200 * depth / 1e6), string.format("%.1f", v / one),
+    two and string.format("%.1f", v / two) or "-",
+  }
+end
+
+--- Prints the table; returns 0.
+function laws.run(args)
+  local list = contestants(args)
+  local times, trouble = measure(list, args.quick and 2 or 5)
+  local one, two, rows = median(times[1]), times[2] and median(times[2]), {}
+  for i, c in ipairs(list) do rows[i] = row_of(c[1], median(times[i]), one, two) end
+  local headers = { "", "us a layer", "7,200 runs", "over one thread", "over two threads" }
+  native.write(1, table.concat(tables.render(headers, rows), "\n") .. "\n")
   native.write(1, "  wanted: numpy over one thread at least 6, over two at least 10\n")
   if trouble then native.write(1, "  the peer could not run: " .. trouble .. "\n") end
   return 0

@@ -2,7 +2,8 @@
 --
 -- A verb is a module with
 --   module.arguments(parser)   declares its arguments on a lua-argparse parser (optional). A positional argument called
---                              "overrides" with :args "*" takes key=value words; main gets them checked, as they were written.
+--                              "overrides" with :args "*" takes key=value words; main gets them checked, as they were
+--                              written.
 --   module.main(args) -> code  does the work, prints results on standard output, returns the exit code. It may raise
 --                              ph.util.fault values; any other error is printed as one line and ends with code 1.
 -- A verb whose module is not installed is not listed and not accepted.

@@ -156,8 +156,8 @@ local function summarize(seeds)
   end
   local floors, spans, growth = {}, {}, {}
   for i, s in ipairs(seeds) do
-    floors[i], spans[i], growth[i] = math.log(s.std_embed.largest / s.std_embed.smallest, 10), decades(s.std_logs),
-      math.log(s.std.growth, 10)
+    floors[i] = math.log(s.std_embed.largest / s.std_embed.smallest, 10)
+    spans[i], growth[i] = decades(s.std_logs), math.log(s.std.growth, 10)
   end
   metrics["std.span.svd"] = select(2, extremes(floors))
   metrics["std.span.least"], metrics["std.span.most"] = extremes(spans)

@@ -76,6 +76,28 @@ local function measure_own(v, seed, threads)
   return { seconds = seconds, tight = medians[#medians], worst = worst, violations = violations, guarded = guarded }
 end
 
+--- The explicit twin: how well its maps come back, and where its norms leave float64.
+local function put_twin(metrics, twin, roundtrip)
+  local square, whole = overflows(twin)
+  metrics["twin.roundtrip"] = roundtrip
+  metrics["twin.squares_overflow"], metrics["twin.norms_overflow"] = #square, whole
+  if #square == 0 then return end
+  metrics["twin.first.min"], metrics["twin.first.max"] = square[1], square[#square]
+  metrics["twin.first.median"] = square[(#square + 1) // 2]
+end
+
+--- The standard stream: decimal logarithms of its norms after the last layer.
+local function put_control(metrics, control, depth)
+  local last = m.map(m.column(control, depth + 1), function(x) return math.log(x, 10) end)
+  metrics["control.log10.p5"], metrics["control.log10.p95"] = last:quantile(0.05), last:quantile(0.95)
+  metrics["control.log10.median"] = last:quantile(0.5)
+end
+
+local function put_own(metrics, own, runs)
+  metrics["own.runs"], metrics["own.violations"], metrics["own.worst"] = runs, own.violations, own.worst
+  metrics["own.tightness"], metrics["own.guarded"] = own.tight, own.guarded
+end
+
 --- Runs the law: metrics, tensors by path, figure.
 function law.run(v, seed, threads)
   local c = {
@@ -87,28 +109,18 @@ function law.run(v, seed, threads)
   local control = native.laws.control(c)
   local medians, worst, violations = tightness(norm, bound)
   local all = m.matrix { medians }:reshape { #medians }
-  local square, whole = overflows(twin)
-  local last = m.map(m.column(control, v.depth + 1), function(x) return math.log(x, 10) end)
   local own = measure_own(v, seed, threads)
   local metrics = {
-    runs = v.streams * v.inputs, depth = v.depth, violations = violations, worst = worst,
-    ["tightness.last"] = medians[#medians],
-    ["tightness.all_depths"] = all:quantile(0.5), ["twin.roundtrip"] = roundtrip, ["twin.squares_overflow"] = #square,
-    ["twin.norms_overflow"] = whole,
-    ["control.log10.p5"] = last:quantile(0.05), ["control.log10.median"] = last:quantile(0.5),
-    ["control.log10.p95"] = last:quantile(0.95), guarded = guarded,
-    ["own.runs"] = v.own, ["own.violations"] = own.violations, ["own.worst"] = own.worst, ["own.tightness"] = own.tight,
-    ["own.guarded"] = own.guarded,
+    runs = v.streams * v.inputs, depth = v.depth, violations = violations, worst = worst, guarded = guarded,
+    ["tightness.last"] = medians[#medians], ["tightness.all_depths"] = all:quantile(0.5),
   }
-  if #square > 0 then
-    metrics["twin.first.min"], metrics["twin.first.median"], metrics["twin.first.max"] = square[1],
-      square[(#square + 1) // 2], square[#square]
+  put_twin(metrics, twin, roundtrip)
+  put_control(metrics, control, v.depth)
+  put_own(metrics, own, v.own)
+  local tensors = { tightness = all }
+  for name, t in pairs { norm = norm, bound = bound, twin = twin, control = control } do
+    tensors[name] = m.curve(t, 1, { 0.05, 0.5, 0.95 })
   end
-  local tensors = {
-    ["tightness"] = all, ["norm"] = m.curve(norm, 1, { 0.05, 0.5, 0.95 }),
-    ["bound"] = m.curve(bound, 1, { 0.05, 0.5, 0.95 }), ["twin"] = m.curve(twin, 1, { 0.05, 0.5, 0.95 }),
-    ["control"] = m.curve(control, 1, { 0.05, 0.5, 0.95 }),
-  }
   return metrics, tensors, figure(v, norm, bound, twin, control), { own_seconds = own.seconds }
 end
 

@@ -25,8 +25,8 @@ local function transports(v, seed, scale)
     if sign ~= 1 then negative = negative + 1 end
     if k % 300 == 0 then chain = 0.0 end
     total, chain = total + value, chain + value
-    single, most, chain_most = math.max(single, math.abs(value)), math.max(most, math.abs(total)),
-      math.max(chain_most, math.abs(chain))
+    single, most = math.max(single, math.abs(value)), math.max(most, math.abs(total))
+    chain_most = math.max(chain_most, math.abs(chain))
     if (k + 1) % (v.layers // 100 > 0 and v.layers // 100 or 1) == 0 then
       running[#running + 1] = { k + 1, math.max(math.abs(total), 1e-17) }
     end
@@ -130,8 +130,8 @@ function law.run(v, seed)
     ["ratio.single.p5"] = low, ["ratio.single.p95"] = high, ["meter.smallest_step"] = 0.4 * 0.5 ^ v.halvings,
   }
   for k = 1, 4 do
-    metrics["ratio.fixed." .. k], metrics["ratio.fresh." .. k], metrics["ratio.guard." .. k] = fixed[k], fresh[k],
-      guarded[k]
+    metrics["ratio.fixed." .. k], metrics["ratio.fresh." .. k] = fixed[k], fresh[k]
+    metrics["ratio.guard." .. k] = guarded[k]
   end
   local tensors = {
     ["running/strong"] = m.matrix(strong.running), ["running/weak"] = m.matrix(weak.running),
