@@ -24,7 +24,9 @@ local calls, names = {}, {}
 for _, row in ipairs(op_table.rows) do
   if not row.leaf then
     calls[row.name] = { (row.args:gsub("[mqkpvs]", kind_of):gsub("[xa]", "v")) }
-    if row.args:find "[xa]" then table.insert(calls[row.name], (row.args:gsub("[mqkpvs]", kind_of):gsub("[xa]", "m"))) end
+    if row.args:find "[xa]" then
+      table.insert(calls[row.name], (row.args:gsub("[mqkpvs]", kind_of):gsub("[xa]", "m")))
+    end
     names[#names + 1] = row.name
   end
 end
