@@ -136,12 +136,7 @@ static void push_segment(lua_State *L, const ph_ir_segment *s) {
   set_shape(L, "output", s->out);
 }
 
-static int l_ir_parse(lua_State *L) {
-  ph_err err;
-  const ph_ir *ir = parse(L, ph_ir_parse, &err);
-  if (!ir) {
-    return ph_soft(L, &err);
-  }
+void ph_push_model(lua_State *L, const ph_ir *ir) {
   lua_createtable(L, 0, 5);
   set_string(L, "dtype", ph_dtype_name(ir->dtype));
   set_shape(L, "input", ir->input);
@@ -153,6 +148,20 @@ static int l_ir_parse(lua_State *L) {
     lua_rawseti(L, -2, i + 1);
   }
   lua_setfield(L, -2, "segments");
+}
+
+static int l_ir_parse(lua_State *L) {
+  ph_err err;
+  const ph_ir *ir = parse(L, ph_ir_parse, &err);
+  if (!ir) {
+    return ph_soft(L, &err);
+  }
+  ph_push_model(L, ir);
+  return 1;
+}
+
+static int l_ir_texts(lua_State *L) {
+  lua_pushinteger(L, ph_ir_texts());
   return 1;
 }
 
@@ -164,8 +173,6 @@ static int l_ir_limits(lua_State *L) {
   return 1;
 }
 
-const luaL_Reg ph_ir_functions[] = {{"ir_check", l_ir_check},
-                                    {"ir_canonical", l_ir_canonical},
-                                    {"ir_parse", l_ir_parse},
-                                    {"ir_limits", l_ir_limits},
-                                    {NULL, NULL}};
+const luaL_Reg ph_ir_functions[] = {{"ir_check", l_ir_check},   {"ir_canonical", l_ir_canonical},
+                                    {"ir_parse", l_ir_parse},   {"ir_texts", l_ir_texts},
+                                    {"ir_limits", l_ir_limits}, {NULL, NULL}};

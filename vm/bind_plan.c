@@ -5,7 +5,6 @@
 
 #include "base/mem.h"
 #include "engine_box.h"
-#include "ir/ir.h"
 
 void ph_check_keys(lua_State *L, int arg, const char *what, const char *const keys[]) {
   for (lua_pushnil(L); lua_next(L, arg); lua_pop(L, 1)) {
@@ -67,20 +66,6 @@ static void check_options(lua_State *L, int arg, ph_plan_options *o) {
   lua_pop(L, 1);
 }
 
-/* What the box must know of the model and ph_plan does not tell: element type, sizes of a sample. */
-static ph_status read_sizes(ph_plan_box *b, const char *text, size_t n, ph_err *err) {
-  ph_ir *ir = NULL;
-  ph_status st = ph_ir_parse(&ir, text, n, err);
-  if (st) {
-    return st;
-  }
-  b->dtype = ir->dtype;
-  b->in = ir->input.pos * ir->input.cols;
-  b->out = ir->output.pos * ir->output.cols;
-  ph_ir_free(ir);
-  return PH_OK;
-}
-
 static int l_plan(lua_State *L) {
   size_t n;
   const char *text = luaL_checklstring(L, 1, &n);
@@ -90,7 +75,7 @@ static int l_plan(lua_State *L) {
   memset(b, 0, sizeof *b);
   luaL_setmetatable(L, PH_PLAN);
   ph_err err;
-  if (read_sizes(b, text, n, &err) || ph_plan_new(&b->plan, text, n, &o, &err)) {
+  if (ph_plan_new(&b->plan, text, n, &o, &err)) {
     return ph_soft(L, &err);
   }
   ph_live_add(PH_LIVE_PLAN, 1);
@@ -179,25 +164,29 @@ static int l_plan_refresh(lua_State *L) {
   return 0;
 }
 
+/* { name, count, shape = { layers, rows, cols } } of parameter i. */
+static void push_param(lua_State *L, const ph_plan *plan, int i) {
+  int64_t dim[3];
+  ph_plan_param_shape(plan, i, dim);
+  lua_createtable(L, 0, 3);
+  lua_pushstring(L, ph_plan_param_name(plan, i));
+  lua_setfield(L, -2, "name");
+  lua_pushinteger(L, dim[0] * dim[1] * dim[2]);
+  lua_setfield(L, -2, "count");
+  lua_createtable(L, 3, 0);
+  for (int d = 0; d < 3; d++) {
+    lua_pushinteger(L, dim[d]);
+    lua_rawseti(L, -2, d + 1);
+  }
+  lua_setfield(L, -2, "shape");
+}
+
 static int l_plan_params(lua_State *L) {
   const ph_plan *plan = ph_check_plan(L)->plan;
   int n = ph_plan_param_count(plan);
   lua_createtable(L, n, 0);
   for (int i = 0; i < n; i++) {
-    lua_createtable(L, 0, 2);
-    lua_pushstring(L, ph_plan_param_name(plan, i));
-    lua_setfield(L, -2, "name");
-    ph_tensor **value = ph_push_tensor(L);
-    ph_err err;
-    if (ph_plan_get(plan, i, PH_MOMENT_VALUE, value, &err)) {
-      return ph_raise(L, &err);
-    }
-    ph_tensor_ready(L, 1);
-    lua_pushinteger(L, ph_tensor_count(*value));
-    lua_setfield(L, -3, "count");
-    lua_getfield(L, -1, "close");
-    lua_insert(L, -2);
-    lua_call(L, 1, 0);
+    push_param(L, plan, i);
     lua_rawseti(L, -2, i + 1);
   }
   lua_pushinteger(L, ph_plan_param_total(plan));
@@ -335,14 +324,8 @@ static int l_plan_value(lua_State *L) {
   return ph_tensor_ready(L, 1);
 }
 
-static int l_plan_segments(lua_State *L) {
-  const ph_plan *plan = ph_check_plan(L)->plan;
-  int n = ph_plan_segments(plan);
-  lua_createtable(L, n, 0);
-  for (int i = 0; i < n; i++) {
-    lua_pushinteger(L, ph_plan_repeat(plan, i));
-    lua_rawseti(L, -2, i + 1);
-  }
+static int l_plan_model(lua_State *L) {
+  ph_push_model(L, ph_plan_model(ph_check_plan(L)->plan));
   return 1;
 }
 
@@ -365,7 +348,7 @@ static const luaL_Reg methods[] = {{"init", l_plan_init},
                                    {"cost", l_plan_cost},
                                    {"describe", l_plan_describe},
                                    {"value", l_plan_value},
-                                   {"segments", l_plan_segments},
+                                   {"model", l_plan_model},
                                    {"times", l_plan_times},
                                    {NULL, NULL}};
 

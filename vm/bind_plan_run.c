@@ -9,6 +9,7 @@
 /* The arguments every running method takes: plan, data, rows. */
 typedef struct work {
   ph_plan_box *box;
+  const ph_ir *model;
   ph_data data;
   const int32_t *row; /* counting from 0 */
   int64_t n;
@@ -48,15 +49,19 @@ static void check_rows(lua_State *L, int arg, work *w) {
   w->row = w->box->row;
 }
 
+/* Numbers of a sample. */
+static int64_t features(ph_shape s) { return s.pos * s.cols; }
+
 static void check_work(lua_State *L, work *w) {
   memset(w, 0, sizeof *w);
   w->box = ph_check_plan(L);
+  w->model = ph_plan_model(w->box->plan);
   ph_check_data(L, 2, &w->data);
   const ph_tensor *x = w->data.x;
-  if (x->dtype != w->box->dtype || x->dim[1] != w->box->in) {
+  if (x->dtype != w->model->dtype || x->dim[1] != features(w->model->input)) {
     char have[96];
-    ph_fail(L, "the model takes %s with %lld features, the data are %s", ph_dtype_name(w->box->dtype),
-            (long long)w->box->in, ph_tensor_describe(x, have, sizeof have));
+    ph_fail(L, "the model takes %s with %lld features, the data are %s", ph_dtype_name(w->model->dtype),
+            (long long)features(w->model->input), ph_tensor_describe(x, have, sizeof have));
   }
   check_rows(L, 3, w);
 }
@@ -163,7 +168,7 @@ static int l_plan_eval(lua_State *L) {
   ph_result r = {0};
   ph_err err;
   check_work(L, &w);
-  ph_tensor *out = optional_out(L, lua_toboolean(L, 4), w.box->dtype, w.n, w.box->out);
+  ph_tensor *out = optional_out(L, lua_toboolean(L, 4), w.model->dtype, w.n, features(w.model->output));
   if (ph_plan_eval(w.box->plan, &w.data, w.row, w.n, out, &r, &err)) {
     return ph_raise(L, &err);
   }
@@ -178,7 +183,7 @@ static int l_plan_grad(lua_State *L) {
   ph_result r = {0};
   ph_err err;
   check_work(L, &w);
-  ph_tensor *gx = optional_out(L, lua_toboolean(L, 4), w.box->dtype, w.n, w.box->in);
+  ph_tensor *gx = optional_out(L, lua_toboolean(L, 4), w.model->dtype, w.n, features(w.model->input));
   if (ph_plan_grad(w.box->plan, &w.data, w.row, w.n, gx, &r, &err)) {
     return ph_raise(L, &err);
   }
@@ -206,13 +211,13 @@ static int l_plan_probe(lua_State *L) {
   ph_check_keys(L, 4, "probe", keys);
   lua_getfield(L, 4, "segment");
   int ok;
-  int count = ph_plan_segments(w.box->plan);
+  int count = w.model->nsegments;
   lua_Integer segment = lua_tointegerx(L, -1, &ok);
   if (!ok || segment < 1 || segment > count) {
     ph_fail(L, "probe: segment %s is outside 1..%d", luaL_tolstring(L, -1, NULL), count);
   }
   lua_settop(L, 4);
-  int64_t steps = ph_plan_repeat(w.box->plan, (int)segment - 1);
+  int64_t steps = w.model->segment[segment - 1].repeat;
   ph_probe p = {.segment = (int)segment - 1};
   p.state = optional_out(L, field_true(L, 4, "state"), PH_F64, w.n, steps + 1);
   p.port = optional_out(L, field_true(L, 4, "port"), PH_F64, w.n, steps);

@@ -11,9 +11,7 @@
 /* The userdata of a plan. */
 typedef struct ph_plan_box {
   ph_plan *plan; /* NULL when closed */
-  ph_dtype dtype;
-  int64_t in, out; /* positions * features of a sample's input and output */
-  int32_t *row;    /* row numbers counting from 0, grown as needed */
+  int32_t *row;  /* row numbers counting from 0, grown as needed */
   int64_t row_room;
 } ph_plan_box;
 
@@ -23,6 +21,9 @@ extern const luaL_Reg ph_plan_functions[];
 extern const luaL_Reg ph_plan_run_methods[];
 
 void ph_plan_metatables(lua_State *L);
+
+/* Pushes a model as a table: dtype, input, output, loss, segments. */
+void ph_push_model(lua_State *L, const ph_ir *ir);
 
 /* The plan at argument 1; raises when closed. */
 ph_plan_box *ph_check_plan(lua_State *L);

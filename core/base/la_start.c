@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/la.h"
 #include "base/la_lib.h"
 #include "base/mem.h"
@@ -123,12 +123,6 @@ ph_status ph_la_start(ph_la_info *out, ph_err *err) {
   return PH_OK;
 }
 
-static double seconds_now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 double ph_la_sgemm_rate(int n, double seconds) {
   size_t nn = n > 0 ? (size_t)n * (size_t)n : 0;
   float *M = nn > 0 ? ph_mem_new(3 * nn, sizeof *M) : NULL;
@@ -143,15 +137,15 @@ double ph_la_sgemm_rate(int n, double seconds) {
   }
   double best = 0;
   double flops = 2.0 * n * n * n;
-  double end = seconds_now() + seconds;
+  double end = ph_clock() + seconds;
   int batch = 1 + (int)(1e7 / flops); /* the clock's resolution must not count */
   do {
-    double t = seconds_now();
+    double t = ph_clock();
     for (int r = 0; r < batch; r++) {
       ph_la_lib_get()->cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, n, n, n, 1, A, n, B, n, 0, C, n);
     }
-    best = fmax(best, batch * flops / (seconds_now() - t));
-  } while (seconds_now() < end);
+    best = fmax(best, batch * flops / (ph_clock() - t));
+  } while (ph_clock() < end);
   ph_mem_free(M);
   return best * 1e-9;
 }

@@ -154,6 +154,8 @@ ph_status ph_ir_parse(ph_ir **out, const char *text, size_t n, ph_err *err) PH_M
 /* The same for text that need not be canonical: of either version, numbers and blanks in any form. */
 ph_status ph_ir_read(ph_ir **out, const char *text, size_t n, ph_err *err) PH_MUST_CHECK;
 void ph_ir_free(ph_ir *ir);
+/* Texts read or refused since the start of the process, so that a test can state that none is read twice. */
+int64_t ph_ir_texts(void);
 /* *text owned by the caller (ph_mem_free). */
 ph_status ph_ir_print(const ph_ir *ir, char **text, size_t *n, ph_err *err) PH_MUST_CHECK;
 

@@ -227,8 +227,13 @@ static ph_status check_canonical(const parser *p) {
   return ph_err_set(p->l.err, PH_E_PARSE, "line %d: not in canonical form (spaces, numbers or order)", line);
 }
 
+static _Atomic int64_t texts;
+
+int64_t ph_ir_texts(void) { return texts; }
+
 static ph_status read_model(ph_ir **out, const char *text, size_t n, bool canonical, ph_err *err) {
   parser p = {.l = {.text = text, .n = n, .err = err}};
+  texts++;
   p.ir = ph_mem_new(1, sizeof *p.ir);
   if (!p.ir) {
     return ph_err_set(err, PH_E_NOMEM, "out of memory while reading a model");

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "kernels/kern_tables.h"
 
 #if defined(__x86_64__)
@@ -89,26 +89,20 @@ const ph_kern *ph_kern_get(ph_dtype dtype) {
   return tables[i].table[dtype];
 }
 
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* Best of many short runs: other programs only ever slow one down. */
 double ph_kern_peak(ph_dtype dtype, double seconds) {
   enum { M = 48, N = 64, K = 64, REPEAT = 20 };
   static _Alignas(64) double zero[3][K * N];
   const ph_kern *k = ph_kern_get(dtype);
-  const double start = now();
+  const double start = ph_clock();
   double rate = 0;
   do {
-    const double t = now();
+    const double t = ph_clock();
     for (int i = 0; i < REPEAT; i++) {
       k->gemm(M, N, K, zero[0], K, 1, zero[1], N, NULL, 0, NULL, zero[2], N);
     }
-    const double r = 2e-9 * M * N * K * REPEAT / (now() - t);
+    const double r = 2e-9 * M * N * K * REPEAT / (ph_clock() - t);
     rate = r > rate ? r : rate;
-  } while (now() - start < seconds);
+  } while (ph_clock() - start < seconds);
   return rate;
 }

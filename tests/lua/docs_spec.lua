@@ -37,3 +37,31 @@ describe("the reference page", function()
     end
   end)
 end)
+
+describe("the page on the boundary between Lua and C", function()
+  local page = assert(native.read_file(root .. "/docs/native.md"))
+
+  local function has(pattern, name)
+    assert.is_truthy(page:find(pattern), "docs/native.md does not speak of " .. name)
+  end
+
+  it("has every function that the host gives", function()
+    for name, v in pairs(native) do
+      has("native%." .. name .. "%f[%W]", "native." .. name)
+      for inner in pairs(type(v) == "table" and v or {}) do
+        has("%f[%w]" .. name .. "%." .. inner .. "%f[%W]", "native." .. name .. "." .. inner)
+      end
+    end
+  end)
+
+  it("has every method of the host's objects", function()
+    for kind, meta in pairs(debug.getregistry()) do
+      local methods = type(kind) == "string" and kind:find "^ph%." and meta.__index or {}
+      for name in pairs(methods) do has("%f[%w]" .. name .. "%(", kind .. ":" .. name) end
+    end
+  end)
+
+  it("speaks of nothing that is not there", function()
+    for name in page:gmatch "native%.([%w_]+)" do assert.is_truthy(native[name], "there is no native." .. name) end
+  end)
+end)

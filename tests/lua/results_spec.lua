@@ -9,6 +9,7 @@ local runner = require "ph.run.runner"
 local schema = require "ph.schema"
 local sorted_keys = require "ph.util.sorted_keys"
 local spec = require "ph.lang.spec"
+local work = require "ph.run.work"
 
 local function temp_dir()
   local path = os.tmpname()
@@ -190,7 +191,7 @@ describe("measures", function()
     local plan <close> = native.plan(one.ir, { batch = 4, probe = true })
     plan:init(0)
     for _, name in ipairs(one.measures) do
-      local metrics, profiles = measure.all(plan, data, { name }, native.ir_parse(one.ir).segments)
+      local metrics, profiles = measure.all(plan, data, { name })
       local block, want = schema.get(name), { metrics = {}, profiles = {} }
       for _, metric in ipairs(block.metrics) do want.metrics[#want.metrics + 1] = metric[1] end
       for _, profile in ipairs(block.profiles or {}) do want.profiles[#want.profiles + 1] = "s1/" .. profile[1] end
@@ -231,6 +232,28 @@ describe("measures", function()
   end)
 end)
 
+describe("a run", function()
+  it("reads its model once for each plan: one to train, one to test, one to measure", function()
+    local e = spec.load_text([[
+      local ph = require "ph"
+      return ph.experiment {
+        name = "t", task = ph.task.circles { width = 4, split = { train = 8, val = 4, test = 4 } },
+        model = function()
+          return { ph.stream { depth = 3, block = function(z) return z + ph.affine(4)(ph.tanh(z)) end }, ph.affine(4) }
+        end,
+        train = ph.adam { lr = 1e-3, epochs = 1 }, measure = { ph.growth() },
+      }]], "t.lua")
+    local one, dir = job.cells(e)[1].jobs[1], temp_dir()
+    local kept = assert(results.open(dir))
+    local context, before = { dir = dir, threads = 1 }, native.ir_texts()
+    assert.equal("trained", work.train({ job = one }, function() end, context).status)
+    assert.equal(before + 1, native.ir_texts())
+    work.finish({ jobs = { one }, chosen = one.run }, nil, context)
+    assert.equal(before + 3, native.ir_texts())
+    kept:release()
+  end)
+end)
+
 describe("workers", function()
   local function run(workers, units, execute)
     local seen, at = { order = {}, messages = {} }, 0
@@ -246,7 +269,7 @@ describe("workers", function()
     return seen
   end
 
-  local function work(unit, send)
+  local function execute(unit, send)
     send { text = "hello" }
     if unit == "bad" then error("it broke", 0) end
     return { status = "fine", value = #unit, big = ("x"):rep(200000) }
@@ -254,7 +277,7 @@ describe("workers", function()
 
   it("give the same outcomes in this process and in others", function()
     local units = { "a", "bbb", "bad", "cc" }
-    local here, there = run(1, units, work), run(3, units, work)
+    local here, there = run(1, units, execute), run(3, units, execute)
     for _, unit in ipairs(units) do assert.same(here[unit], there[unit]) end
     assert.same({ status = "failed", reason = "it broke" }, there.bad)
     assert.equal(4, #there.messages)

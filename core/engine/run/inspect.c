@@ -1,9 +1,8 @@
-/* inspect.c - what a plan is, costs and does, told: segments, flops and bytes, times, the program as text. */
+/* inspect.c - what a plan is, costs and does: its model, flops and bytes, times, the program as text. */
 #include "base/text.h"
 #include "engine/run/plan_internal.h"
 
-int ph_plan_segments(const ph_plan *p) { return p->nsegments; }
-int64_t ph_plan_repeat(const ph_plan *p, int s) { return p->ir->segment[s].repeat; }
+const ph_ir *ph_plan_model(const ph_plan *p) { return p->ir; }
 
 /* ---- cost ---- */
 

@@ -11,6 +11,12 @@ void ph_plan_set_rates(ph_plan *p, int i, const ph_rates *rates) { p->param[i].r
 
 static int64_t count(const ph_param *q) { return q->layers * q->rows * q->cols; }
 
+void ph_plan_param_shape(const ph_plan *p, int i, int64_t dim[3]) {
+  dim[0] = p->param[i].layers;
+  dim[1] = p->param[i].rows;
+  dim[2] = p->param[i].cols;
+}
+
 int64_t ph_plan_param_total(const ph_plan *p) {
   int64_t total = 0;
   for (int i = 0; i < p->nparams; i++) {

@@ -15,6 +15,7 @@
 
 #include "base/pool.h"
 #include "base/tensor.h"
+#include "ir/ir.h"
 
 typedef struct ph_plan ph_plan;
 
@@ -62,6 +63,8 @@ void ph_plan_free(ph_plan *plan);
 /* ---- parameters ---- (names "s1.A": segment, declared name; stacked over layers when owned: (repeat, rows, cols)) */
 int ph_plan_param_count(const ph_plan *plan);
 const char *ph_plan_param_name(const ph_plan *plan, int i);
+/* dim: (layers, rows, cols); one layer when the segment is tied. */
+void ph_plan_param_shape(const ph_plan *plan, int i, int64_t dim[3]);
 int64_t ph_plan_param_total(const ph_plan *plan);
 /* Draws every parameter by its init rule from (seed, name, index); clears the optimizer state; packs (ph_plan_refresh). */
 void ph_plan_init(ph_plan *plan, uint64_t seed);
@@ -101,6 +104,9 @@ ph_status ph_plan_probe(ph_plan *plan, const ph_data *data, const int32_t *idx, 
                         ph_result *res, ph_err *err) PH_MUST_CHECK;
 
 /* ---- what it is ---- */
+/* The model it runs: element type, what a sample is and becomes, segments and what they declare. Borrowed while the plan lives. */
+const ph_ir *ph_plan_model(const ph_plan *plan);
+
 typedef struct ph_cost {
   double flops_param;                                        /* parameter phase, forward and backward, one step */
   double flops_stream;                                       /* stream phase, forward and backward, one sample */
@@ -110,8 +116,6 @@ typedef struct ph_cost {
   int64_t window;                                            /* iterations between kept states (0 = all are kept) */
 } ph_cost;
 void ph_plan_cost(const ph_plan *plan, ph_cost *out);
-int ph_plan_segments(const ph_plan *plan);
-int64_t ph_plan_repeat(const ph_plan *plan, int segment);
 /* The program as text for a person (`phrun inspect --plan`): owned by the caller (ph_mem_free). */
 ph_status ph_plan_describe(const ph_plan *plan, char **text, ph_err *err) PH_MUST_CHECK;
 /* Value of a named node of the parameter program ("s1.C") for all layers, f64 copy (repeat, rows, cols). PH_E_NOTFOUND lists the names. */

@@ -69,10 +69,8 @@ local function at_weights(seg, weights)
   return c
 end
 
---- The certificate of a model.
-function certify.of(ir_text, weights)
-  local model, problem = native.ir_parse(ir_text)
-  if not model then error(problem, 0) end
+--- The certificate of a model (plan:model(), native.ir_parse).
+local function of_model(model, weights)
   local out = { segments = {}, weights = weights ~= nil }
   for i, seg in ipairs(model.segments) do
     local s = {
@@ -85,6 +83,13 @@ function certify.of(ir_text, weights)
   return out
 end
 
+--- The certificate of a model's text.
+function certify.of(ir_text, weights)
+  local model, problem = native.ir_parse(ir_text)
+  if not model then error(problem, 0) end
+  return of_model(model, weights)
+end
+
 --- The weights of a plan by name.
 function certify.weights_of(plan)
   local out = {}
@@ -94,12 +99,10 @@ end
 
 --- The certificate of a model at the weights that a seed draws.
 function certify.at_start(ir_text, seed)
-  local plan, problem = native.plan(ir_text, { batch = 1, threads = 1 })
+  local plan <close>, problem = native.plan(ir_text, { batch = 1, threads = 1 })
   if not plan then error(problem, 0) end
   plan:init(seed)
-  local weights = certify.weights_of(plan)
-  plan:close()
-  return certify.of(ir_text, weights)
+  return of_model(plan:model(), certify.weights_of(plan))
 end
 
 --- The certificate of a finished run, from its file, at the weights it kept (best, else final).

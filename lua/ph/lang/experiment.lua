@@ -293,8 +293,8 @@ end
 
 --- Names of the parameters of a model: "s1.A", ...
 local function parameter_names(ir, names)
-  for i, segment in ipairs(assert(native.ir_parse(ir)).segments) do
-    for _, p in ipairs(segment.params) do names[#names + 1] = string.format("s%d.%s", i, p.name) end
+  for _, segment in ipairs(assert(native.ir_parse(ir)).segments) do
+    for _, p in ipairs(segment.params) do names[#names + 1] = segment.name .. "." .. p.name end
   end
 end
 

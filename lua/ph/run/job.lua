@@ -28,8 +28,8 @@ end
 
 --- Work of one sample through the net, up to a factor: nodes times layers. Only the progress bar uses it.
 local function weight_of(ir)
-  local model, n = native.ir_parse(ir), 0
-  for _, segment in ipairs(model.segments) do n = n + segment.repeat_ * #segment.nodes end
+  local n = 0
+  for _, segment in ipairs(native.ir_parse(ir).segments) do n = n + segment.repeat_ * #segment.nodes end
   return n
 end
 
@@ -92,10 +92,11 @@ Maker.__index = Maker
 function Maker:shared(cell)
   local experiment, task = self.experiment, self.experiment:task_of(cell)
   local digest, problem = task:digest()
-  local seed = experiment:seed(cell)
+  local seed, ir = experiment:seed(cell), experiment:ir(cell)
+  self.weights[ir] = self.weights[ir] or weight_of(ir)
   return {
-    cell = cell:plain(), cell_label = cell:text(), seed = seed, ir = experiment:ir(cell), task_text = task:canonical(),
-    classifies = task.classes ~= nil,
+    cell = cell:plain(), cell_label = cell:text(), seed = seed, ir = ir, weight = self.weights[ir],
+    task_text = task:canonical(), classifies = task.classes ~= nil,
     measures = self.measures, measure_text = self.measure_text, experiment_text = self.experiment_text,
     source = experiment.source, spec = experiment.name, spec_hash = self.spec_hash, lock = self.lock,
     digest = digest, problem = problem, load = loader(self.cache, task, seed, digest),
@@ -153,7 +154,9 @@ end
 -- What all cells have in common.
 local function new_maker(experiment)
   local newer = experiment:newer()
-  local self = { experiment = experiment, cache = {}, spec_hash = job.spec_hash(experiment), lock = experiment.lock }
+  local self = {
+    experiment = experiment, cache = {}, weights = {}, spec_hash = job.spec_hash(experiment), lock = experiment.lock,
+  }
   self.measures, self.measure_text = measures_of(experiment)
   self.experiment_text = next(newer) and canon.call("experiment", newer) or nil
   return setmetatable(self, Maker)
@@ -164,7 +167,6 @@ function job.cells(experiment)
   local maker, cells = new_maker(experiment), {}
   for i, cell in ipairs(experiment:cells()) do
     local shared = maker:shared(cell)
-    shared.weight = weight_of(shared.ir)
     cells[i] = { label = shared.cell_label, values = shared.cell, jobs = {} }
     for k, candidate in ipairs(experiment:candidates()) do cells[i].jobs[k] = maker:job(shared, candidate) end
   end

@@ -115,9 +115,10 @@ local known <const> = {
   growth = measure.growth, gradient_envelope = measure.gradient_envelope, port_budget = measure.port_budget,
 }
 
---- Takes the measures named in `names` for every stream of the plan. segments: as in native.ir_parse. Returns metrics
--- (of the main stream) and profiles, a map "s2/growth" -> tensor. Nets without such a stream have none.
-function measure.all(plan, data, names, segments)
+--- Takes the measures named in `names` for every stream of the plan. Returns metrics (of the main stream) and profiles,
+-- a map "s2/growth" -> tensor. Nets without such a stream have none.
+function measure.all(plan, data, names)
+  local segments = plan:model().segments
   local main, streams = measure.streams(segments)
   local metrics, profiles = {}, {}
   for _, segment in ipairs(streams) do

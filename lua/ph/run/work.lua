@@ -23,16 +23,13 @@ local function must(value, problem)
   return value
 end
 
---- A split of a task as the plan takes it. The plan's element type is the model's.
-local function as_data(split, dtype)
+--- A split of a task as the plan takes it.
+local function as_data(split, plan)
+  local dtype = plan:model().dtype
   local x = split.x:dtype() == dtype and split.x or split.x:cast(dtype)
   local y = split.y
   if y:dtype() ~= "i32" and y:dtype() ~= dtype then y = y:cast(dtype) end
   return native.data(x, y)
-end
-
-local function dtype_of(ir)
-  return must(native.ir_parse(ir)).dtype
 end
 
 --- Sends what was done since the last time, not more often than five times a second.
@@ -102,10 +99,9 @@ end
 function work.train(unit, send, context)
   local job = unit.job
   local set = job.load()
-  local dtype = dtype_of(job.ir)
-  local train_data <close> = as_data(set.train, dtype)
-  local val_data <close> = as_data(set.val, dtype)
   local plan <close> = must(native.plan(job.ir, { batch = job.protocol.batch, threads = context.threads }))
+  local train_data <close> = as_data(set.train, plan)
+  local val_data <close> = as_data(set.val, plan)
   set_rates(plan, job.protocol)
   local sets = { train = train_data, val = val_data, n_train = set.train.x:shape()[1], digest = set.digest }
   local t = training_of(job, plan, sets, context, send)
@@ -152,16 +148,19 @@ local function count_params(tensors)
   return n
 end
 
---- Opens the test set for a chosen candidate: loss, accuracy, confusion table. Adds to its record.
-local function open_test(job, saved, data, set, record, context)
+--- Opens the test set for a chosen candidate and adds to its record. Returns the data for the plans to come, and the
+-- confusion table when there is one.
+local function open_test(job, saved, set, record, context)
   local plan <close> = must(native.plan(job.ir, { batch = job.protocol.batch, threads = context.threads }))
+  local data = as_data(set.test, plan)
   checkpoint.restore(plan, saved.best or saved.final)
   local res = plan:eval(data, nil, job.classifies)
   record.test_opened = 1
   record.metrics["test.loss"] = res.loss
-  if not job.classifies then return nil end
+  if not job.classifies then return data end
   record.metrics["test.accuracy"] = res.hits / res.n
-  if res.out:shape()[2] == set.classes then return measure.confusion(res.out, set.test.y, set.classes) end
+  local counted = res.out:shape()[2] == set.classes
+  return data, counted and measure.confusion(res.out, set.test.y, set.classes) or nil
 end
 
 local function take_measures(job, saved, data, record, context)
@@ -169,17 +168,14 @@ local function take_measures(job, saved, data, record, context)
   local plan <close> = must(
     native.plan(job.ir, { batch = job.protocol.batch, threads = context.threads, probe = true }))
   checkpoint.restore(plan, saved.best or saved.final)
-  local metrics, profiles = measure.all(plan, data, job.measures, native.ir_parse(job.ir).segments)
+  local metrics, profiles = measure.all(plan, data, job.measures)
   for k, v in pairs(metrics) do record.metrics[k] = v end
   return profiles
 end
 
 local function finish_chosen(job, saved, record, context)
-  local set = job.load()
-  local data <close> = as_data(set.test, dtype_of(job.ir))
-  local extras = { confusion = open_test(job, saved, data, set, record, context) }
-  extras.profiles = take_measures(job, saved, data, record, context)
-  return extras
+  local data <close>, confusion = open_test(job, saved, job.load(), record, context)
+  return { confusion = confusion, profiles = take_measures(job, saved, data, record, context) }
 end
 
 local function confusion_list(extras)

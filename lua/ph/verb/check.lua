@@ -42,7 +42,7 @@ end
 local function examine(one, threads)
   local plan, problem = native.plan(one.ir, { batch = one.protocol.batch, threads = threads })
   if not plan then fault.raise(fault.USAGE, "%s: %s", one.cell_label, problem) end
-  local model = native.ir_parse(one.ir)
+  local model = plan:model()
   local _, total = plan:params()
   local facts = {
     params = total, cost = plan:cost(), model = model,
