@@ -186,9 +186,9 @@ class Tampering(Base):
         shutil.copy(self.dir + "/runs/" + a, self.dir + "/runs/" + b)
         self.assertIn("was changed since it was written", self.expect(3, "verdict", "mini.lua"))
 
-    def test_a_deleted_run_file_is_found(self):
+    def test_a_deleted_run_file_is_counted_and_holds_the_verdict_back(self):
         os.remove(self.dir + "/runs/" + self.runs()[3])
-        self.assertIn("was deleted", self.expect(3, "verdict", "mini.lua"))
+        self.assertIn("1 unbacked", self.expect(11, "verdict", "mini.lua"))
 
     def test_an_edited_or_shortened_ledger_is_found(self):
         path = self.dir + "/ledger.jsonl"

@@ -42,8 +42,10 @@ function show.of_file(path)
   if not run then fault.raise(native.stat(path) and fault.TAMPERED or fault.USAGE, "%s", problem) end
   local record = run.record
   if not run.file:kind "/final" then
+    local pruned = run.file:attr("/", "pruned")
     run.file:close()
-    fault.raise(fault.USAGE, "%s: it holds no model (%s)", path, tostring(record.label))
+    fault.raise(fault.USAGE, "%s: %s (%s)", path, pruned and "its weights were pruned" or "it holds no model",
+      tostring(record.label))
   end
   local certificate, group = certify.of_run(run)
   run.file:close()

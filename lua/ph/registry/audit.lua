@@ -1,16 +1,17 @@
 --- From a registration and a ledger to the table of cells that rules are judged over, and to everything that speaks
 -- against it.
 --
--- A run counts when it is one that the registration names, ended after the lock, carries the lock's hash and is backed
--- by its file, byte for byte. Whatever else lies in the directory is told and does not count:
---   tampered  broken chain; registration edited, replaced or deleted; run file edited, copied over or deleted; a run of
---             another lock under a locked name; a choice of candidate that validation does not support
+-- A run counts when it is one that the registration names, ended after the lock, carries the lock's hash, and its file,
+-- where it is here, is what the ledger says. Whatever else lies in the directory is told and does not count:
+--   tampered  broken chain; registration edited, replaced or deleted; run file edited or copied over; a run of another
+--             lock under a locked name; a choice of candidate that validation does not support
 --   guard     a test set opened more than once, data that changed
 --   note      runs older than the lock, runs that the plan does not name, files that the ledger does not know
 -- One pass over events, runs and files: linear in the ledger.
 
 local native = require "ph.native"
 local json = require "ph.util.json"
+local evidence = require "ph.run.evidence"
 local ledger = require "ph.run.ledger"
 local plan = require "ph.rules.plan"
 local results = require "ph.run.results"
@@ -69,16 +70,16 @@ local function closings(events)
   return out
 end
 
+-- What speaks against the file of a record, or nil; counts its state.
 local function file_problem(self, record)
-  local path = results.run_path(self.dir, record.run)
   if record.recovered then
-    if native.stat(path) then self.kept = (self.kept or 0) + 1 end
+    if native.stat(results.run_path(self.dir, record.run)) then self.kept = (self.kept or 0) + 1 end
     return nil
   end
-  if not record.file then return "the ledger names no file for it" end
-  if not native.stat(path) then return "its file " .. path .. " was deleted" end
-  local sha = native.sha256_file(path)
-  if sha ~= record.file.sha256 then return "its file " .. path .. " was changed since it was written" end
+  local state, problem = evidence.of(self.dir, record)
+  self.evidence[state] = self.evidence[state] + 1
+  if record.rebuilt then self.rebuilt = self.rebuilt + 1 end
+  return problem
 end
 
 -- The record as the table may use it, or nil when it does not count.
@@ -284,6 +285,10 @@ local function summary_notes(self)
     self:add("notes", "%d run%s made without the lock and do%s not count", self.unlocked,
       self.unlocked == 1 and " was" or "s were", self.unlocked == 1 and "es" or "")
   end
+  if self.rebuilt > 0 then
+    self:add("notes", "%d run file%s rebuilt: made again later, with the metrics of the ledger", self.rebuilt,
+      self.rebuilt == 1 and " was" or "s were")
+  end
   local mixed = ledger.mixed(self.state.runs)
   if mixed then self:add("notes", "%s", mixed) end
   if self.kept and self.kept > 0 then
@@ -300,6 +305,7 @@ end
 --   deviations                    events
 --   recovered                     true for a ledger rebuilt from a log
 --   planned, present              numbers of runs
+--   evidence                      numbers of judged runs by the state of their files (ph.run.evidence)
 --   opened_most                   test openings of a run, at most
 function audit.run(dir, reg)
   local state, problem = ledger.read(dir)
@@ -307,7 +313,7 @@ function audit.run(dir, reg)
   local self = setmetatable({
     dir = dir, state = state, tampered = {}, guard = {}, notes = {}, missing = {}, older = 0, unlocked = 0, planned = 0,
     present = 0, opened_most = 0, locked_at = 0, cut_runs = {}, recovered = is_recovered(state), chosen = marks(state),
-    deviations = deviations(state.events), by_run = {},
+    deviations = deviations(state.events), by_run = {}, evidence = evidence.none(), rebuilt = 0,
   }, Audit)
   self.also, self.cut = alternatives(self.deviations), cut_cells(self.deviations)
   if state.problem then self:add("tampered", "%s", state.problem) end

@@ -1,6 +1,7 @@
 --- The locked rules applied to the results, mechanically. The rules judged are always those of the lock.
 
 local audit = require "ph.registry.audit"
+local evidence = require "ph.run.evidence"
 local fault = require "ph.util.fault"
 local job = require "ph.run.job"
 local judge = require "ph.rules.judge"
@@ -31,9 +32,13 @@ function verdict.of(dir, reg)
   return { dir = dir, reg = reg, audit = a, judged = judged }
 end
 
---- The exit code of an outcome.
-function verdict.code(outcome)
+--- Whether judged runs have no file here; then the ledger alone speaks for them.
+function verdict.unbacked(outcome) return outcome.audit.evidence.unbacked > 0 end
+
+--- The exit code of an outcome. accept.unbacked: runs whose files are not here may be judged by the ledger.
+function verdict.code(outcome, accept)
   if #outcome.audit.tampered > 0 then return fault.TAMPERED end
+  if verdict.unbacked(outcome) and not (accept and accept.unbacked) then return fault.GUARD end
   if #outcome.audit.guard > 0 or not outcome.reg.lock then return fault.GUARD end
   if outcome.judged.truth == nil then return fault.GUARD end
   return outcome.judged.truth and 0 or fault.NO
@@ -74,8 +79,19 @@ local function head(lines, outcome)
   lines[#lines + 1] = ""
 end
 
+-- " (96 runs: 5 present, 91 pruned)" where not every file is here whole; "" else.
+local function backing(outcome)
+  local counts = outcome.audit.evidence
+  if counts.pruned + counts.unbacked == 0 then return "" end
+  return " (" .. evidence.text(counts) .. ")"
+end
+
 --- "verdict: NAME", or why there is none.
 function verdict.conclusion(outcome)
+  return verdict.words(outcome) .. backing(outcome)
+end
+
+function verdict.words(outcome)
   local j = outcome.judged
   if #outcome.reg.plan.rules + #outcome.reg.plan.categories == 0 then
     return "verdict: not evaluable: the plan has no rules"

@@ -2,6 +2,7 @@
 
 local native = require "ph.native"
 local certify = require "ph.certify"
+local evidence = require "ph.run.evidence"
 local json = require "ph.util.json"
 local results = require "ph.run.results"
 local runfile = require "ph.run.runfile"
@@ -40,7 +41,8 @@ local function verdict_banner(outcome)
   if j.truth == nil and j.so_far then why = why .. ". The runs so far would give: " .. j.so_far .. "." end
   if #a.guard > 0 then why = table.concat(a.guard, "; ") end
   local shown = j.truth
-  if #a.guard > 0 or not outcome.reg.lock then shown = nil end
+  if verdict.unbacked(outcome) then why = "The files of some judged runs are not here. " .. why end
+  if #a.guard > 0 or not outcome.reg.lock or verdict.unbacked(outcome) then shown = nil end
   local title = outcome.reg.lock and "Verdict: " or "The rules would say: "
   return { kind = "banner", tone = tone(shown), title = title .. j.category, text = why }
 end
@@ -63,6 +65,7 @@ function parts.banner(outcome)
   out[#out + 1] = outcome.judged and verdict_banner(outcome) or alert(outcome)
   out[#out + 1] = { kind = "facts", rows = {
     { "Runs", string.format("%d of %d", a.present, a.planned) }, { "Test data", verdict.opened_text(a) },
+    { "Files", evidence.text(a.evidence) },
     { "Locked", reg.lock and (reg.time or "?") or "no" },
     { "Lock", reg.lock and { text = reg.lock:sub(1, 16), code = true } or "none" },
     { "Deviations", #a.deviations == 0 and "none" or tostring(#a.deviations) },

@@ -17,6 +17,8 @@ ledger.closing = { done = true, diverged = true }
 ledger.carries_record = {
   done = true, diverged = true, failed = true, killed = true, recovered = true, measured = true,
 }
+--- Events that change what the file of a run that has ended should be.
+ledger.changes_file = { pruned = true, rebuilt = true }
 
 local tail <const> = '^(.*),"hash":"(%x+)"}$'
 
@@ -77,12 +79,21 @@ local function record_of(event)
   return record
 end
 
+-- An event after the run's end that says what its file is from then on.
+local function take_file(record, event)
+  record.file = event.file
+  record.pruned = event.event == "pruned" and { whole = event.whole } or nil
+  if event.event == "rebuilt" then record.rebuilt = { program = event.program, time = event.time } end
+end
+
 local function last_records(events)
   local order, by_run = {}, {}
   for _, event in ipairs(events) do
     if event.run and ledger.carries_record[event.event] then
       if not by_run[event.run] then order[#order + 1] = event.run end
       by_run[event.run] = record_of(event)
+    elseif ledger.changes_file[event.event] and by_run[event.run] then
+      take_file(by_run[event.run], event)
     elseif event.event == "selected" then
       for _, record in pairs(by_run) do
         if record.cell_label == event.label then record.chosen = record.run == event.run end

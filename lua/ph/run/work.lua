@@ -187,6 +187,7 @@ end
 local function saved_in_run_file(path)
   local run = must(runfile.open(path))
   local r, file <close> = run.record, run.file
+  if file:attr("/", "pruned") then error(path .. ": its weights were pruned, so it cannot be measured again", 0) end
   local saved = {
     state = {
       status = "trained", data = r.data, steps = r.steps, seconds = r.seconds, stop = { best_epoch = r.best_epoch },

@@ -22,6 +22,8 @@ return {
   { "plot", "ph.verb.plot", "draw figures from results" },
   { "inspect", "ph.verb.inspect",
     "print compiled programs (--program), canonical texts (--ir) or the contents of a run file" },
+  { "prune", "ph.verb.prune", "drop the weights of run files; what is left is small enough to keep" },
+  { "rebuild", "ph.verb.rebuild", "take run files that are not here from a directory where they were made again" },
   { "recover", "ph.verb.recover", "rebuild a ledger from a run's log" },
   { "data", "ph.verb.data", "where data sets are and how to get them" },
   { "laws", "ph.verb.laws", "run the law suite" },

@@ -11,6 +11,7 @@ local markdown = require "ph.report.markdown"
 local options = require "ph.verb.options"
 local parts = require "ph.report.parts"
 local registration = require "ph.registry.registration"
+local sorted_keys = require "ph.util.sorted_keys"
 local spec = require "ph.lang.spec"
 local verdict = require "ph.registry.verdict"
 
@@ -19,7 +20,8 @@ local report = {}
 function report.arguments(parser)
   parser:argument("spec"):argname "DIR|SPEC":description "a results directory, or the spec it belongs to"
   parser:argument("overrides"):argname "key=value":args "*":description "changes of the command line"
-  options.out(parser)
+  parser:option "--out":argname "PATH"
+    :description "with DIR: where the page goes, a directory or a file (.html, .md); with SPEC: the results directory"
 end
 
 -- Without a registration the spec that the newest run file carries tells the rules and the grid.
@@ -40,18 +42,19 @@ local function unregistered(dir, experiment)
   return reg
 end
 
+-- The directory, its registration, and where the page goes.
 local function find(args)
   local at = native.stat(args.spec)
   if at and at.kind == "dir" then
     local dir = args.spec:gsub("(.)/+$", "%1")
-    return dir, registration.read(dir) or unregistered(dir)
+    return dir, registration.read(dir) or unregistered(dir), (args.out or dir):gsub("(.)/+$", "%1")
   end
   local experiment = options.load(args)
   local dir = options.directory(args, experiment)
   if not native.stat(dir) then fault.raise(fault.RUNTIME, "%s: no such directory: nothing has been run", dir) end
   local reg = registration.read(dir) or unregistered(dir, experiment)
   reg.source = reg.source or experiment.source
-  return dir, reg
+  return dir, reg, dir
 end
 
 local function push(blocks, more)
@@ -82,13 +85,35 @@ function report.document(outcome)
   return doc
 end
 
-function report.main(args)
-  local dir, reg = find(args)
-  local doc = report.document(verdict.of(dir, reg))
-  for name, text in pairs { ["report.html"] = html.page(doc), ["report.md"] = markdown.page(doc) } do
-    fault.check(fault.RUNTIME, native.write_file(dir .. "/" .. name, text))
+-- Files to write: path -> what makes its text.
+local function targets(out)
+  local kind = out:match "%.(%a+)$"
+  if kind == "html" or kind == "htm" then return { [out] = html.page } end
+  if kind == "md" then return { [out] = markdown.page } end
+  if not native.stat(out) then fault.check(fault.RUNTIME, native.mkdir(out)) end
+  return { [out .. "/report.html"] = html.page, [out .. "/report.md"] = markdown.page }
+end
+
+-- A page without a verdict never takes the place of one that is there.
+local function spare_existing(outcome, files)
+  if outcome.judged then return end
+  for _, path in ipairs(sorted_keys(files)) do
+    if native.stat(path) then
+      fault.raise(fault.TAMPERED, "%s stays as it is: %s was tampered with (%s); --out writes the page elsewhere", path,
+        outcome.dir, outcome.audit.tampered[1])
+    end
   end
-  native.write(1, string.format("%s/report.html\n%s/report.md\n", dir, dir))
+end
+
+function report.main(args)
+  local dir, reg, out = find(args)
+  local outcome = verdict.of(dir, reg)
+  local doc, files = report.document(outcome), targets(out)
+  spare_existing(outcome, files)
+  for _, path in ipairs(sorted_keys(files)) do
+    fault.check(fault.RUNTIME, native.write_file(path, files[path](doc)))
+    native.write(1, path .. "\n")
+  end
   return 0
 end
 

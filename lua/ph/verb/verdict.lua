@@ -2,7 +2,8 @@
 --
 -- With a spec, it must be the locked one (a comment may differ, a threshold may not); with a directory alone, the
 -- locked plan is all there is. Exit codes: 0 the rules hold, 10 they say no, 11 not evaluable (or data changed, test
--- set opened twice, no lock), 3 something was tampered with: then no verdict is printed.
+-- set opened twice, no lock, files of judged runs that are not here), 3 something was tampered with: then no verdict
+-- is printed.
 
 local native = require "ph.native"
 local fault = require "ph.util.fault"
@@ -19,11 +20,12 @@ function verdict.arguments(parser)
   parser:argument("spec"):argname "SPEC|DIR":description "the spec that was locked, or a results directory"
   parser:argument("overrides"):argname "key=value":args "*":description "changes that the lock was made with"
   options.out(parser)
+  parser:flag "--accept-unbacked":description "judge runs whose files are not here by the ledger alone"
   parser:flag "--json":description "the outcome as one JSON object"
 end
 
 -- Outcomes hold tables of the audit; what goes out is plain.
-local function plain(outcome)
+local function plain(outcome, accept)
   local j, a = outcome.judged or {}, outcome.audit
   local rules, predictions = json.list {}, json.list {}
   for i, r in ipairs(j.rules or {}) do
@@ -35,11 +37,11 @@ local function plain(outcome)
     }
   end
   return {
-    name = outcome.reg.plan.name, lock = outcome.reg.lock, code = judgement.code(outcome), category = j.category,
-    truth = words.truth(j.truth), rules = rules,
-    predictions = predictions, planned = a.planned, present = a.present, missing = json.list(a.missing),
-    notes = json.list(a.notes),
-    guard = json.list(a.guard), tampered = json.list(a.tampered), recovered = a.recovered, test_opened = a.opened_most,
+    name = outcome.reg.plan.name, lock = outcome.reg.lock, code = judgement.code(outcome, accept),
+    category = j.category, truth = words.truth(j.truth), rules = rules, predictions = predictions,
+    planned = a.planned, present = a.present, missing = json.list(a.missing), notes = json.list(a.notes),
+    guard = json.list(a.guard), tampered = json.list(a.tampered), recovered = a.recovered, evidence = a.evidence,
+    rebuilt = a.rebuilt, test_opened = a.opened_most,
   }
 end
 
@@ -72,10 +74,13 @@ local function find(args)
 end
 
 function verdict.main(args)
-  local outcome = judgement.of(find(args))
-  local text = args.json and json.encode(plain(outcome)) or table.concat(judgement.lines(outcome), "\n")
+  local outcome, accept = judgement.of(find(args)), { unbacked = args.accept_unbacked }
+  local text = args.json and json.encode(plain(outcome, accept)) or table.concat(judgement.lines(outcome), "\n")
   native.write(1, text .. "\n")
-  return judgement.code(outcome)
+  if outcome.judged and judgement.unbacked(outcome) and not accept.unbacked and not args.json then
+    native.write(1, "the files of some runs are not here; --accept-unbacked judges them by the ledger alone\n")
+  end
+  return judgement.code(outcome, accept)
 end
 
 return verdict

@@ -2,6 +2,8 @@
 -- directory what the ledger says, to the bit?
 
 local native = require "ph.native"
+local compare_runs = require "ph.run.compare"
+local evidence = require "ph.run.evidence"
 local fault = require "ph.util.fault"
 local json = require "ph.util.json"
 local ledger = require "ph.run.ledger"
@@ -32,10 +34,14 @@ local function open_state(dir)
   return state
 end
 
+-- What the ledger adds to a record, and what is another time when a file is made again.
+local of_ledger <const> = { "file", "recovered", "arithmetic", "pruned", "rebuilt" }
+local of_the_day <const> = { "seconds", "version" }
+
 local function plain_record(record)
   local out = {}
   for k, v in pairs(record) do out[k] = v end
-  out.file, out.recovered, out.arithmetic = nil, nil, nil
+  for _, key in ipairs(of_ledger) do out[key] = nil end
   return out
 end
 
@@ -59,13 +65,14 @@ local function check_contents(path, record, problems)
   end
   local inside, outside = run.record, plain_record(record)
   inside.chosen, outside.chosen = nil, nil -- a later selection may choose another candidate
+  for _, key in ipairs(record.rebuilt and of_the_day or {}) do inside[key], outside[key] = nil, nil end
   if json.encode(inside) ~= json.encode(outside) then
     problems[#problems + 1] = path .. ": its record is not the ledger's"
   end
   file:close()
 end
 
-local function check_file(dir, record, problems)
+local function check_file(dir, record, problems, counts)
   local path = results.run_path(dir, record.run)
   if not record.file then
     if ledger.closing[record.status] and not record.recovered then
@@ -73,14 +80,12 @@ local function check_file(dir, record, problems)
     end
     return
   end
-  if not native.stat(path) then
-    problems[#problems + 1] = path .. ": missing"
-    return
-  end
-  if native.sha256_file(path) ~= record.file.sha256 then
+  local state = evidence.of(dir, record)
+  counts[state] = counts[state] + 1
+  if state == "tampered" then
     problems[#problems + 1] = path .. ": changed since it was written (its SHA-256 is not the ledger's)"
   end
-  check_contents(path, record, problems)
+  if state ~= "unbacked" then check_contents(path, record, problems) end
 end
 
 --- Files that no event names. A run that was killed between writing its file and its event still has its checkpoint:
@@ -96,51 +101,17 @@ local function check_strangers(dir, state, problems)
   end
 end
 
---- Problems of a directory as lines, and its state.
+--- Problems of a directory as lines, its state, the outcome of its rules (nil without a lock), and numbers of runs by
+-- the state of their files.
 function verify.problems(dir)
-  local state, problems = open_state(dir), {}
+  local state, problems, counts = open_state(dir), {}, evidence.none()
   if state.problem then problems[1] = state.problem end
-  for _, record in ipairs(state.runs) do check_file(dir, record, problems) end
+  for _, record in ipairs(state.runs) do check_file(dir, record, problems, counts) end
   check_strangers(dir, state, problems)
   local registered = registration.read(dir)
   local outcome = registered and verdict.of(dir, registered)
   for _, line in ipairs(outcome and outcome.audit.tampered or {}) do problems[#problems + 1] = line end
-  return problems, state, outcome
-end
-
---- Paths of the tensors whose bits two runs must share.
-local function compared_paths(file)
-  local out = { "/history" }
-  for _, group in ipairs { "/final", "/best" } do
-    for _, item in ipairs(file:kind(group) == "group" and file:list(group) or {}) do out[#out + 1] = item.path end
-  end
-  return out
-end
-
-local function difference(a, b, path)
-  if b:kind(path) ~= "tensor" then return path .. " is missing" end
-  local x <close> = a:tensor(path)
-  local y <close> = b:tensor(path)
-  if x:dtype() ~= y:dtype() or table.concat(x:shape(), "x") ~= table.concat(y:shape(), "x") then
-    return string.format("%s is %s (%s) and %s (%s)", path, x:dtype(), table.concat(x:shape(), "x"), y:dtype(),
-      table.concat(y:shape(), "x"))
-  end
-  if x:bytes() == y:bytes() then return nil end
-  local wide_x, wide_y = x:cast "f64", y:cast "f64"
-  local gap = wide_x - wide_y
-  return string.format("%s differs by up to %.3g", path, math.max(math.abs(gap:min()), math.abs(gap:max())))
-end
-
---- The first difference between two run files as text, or nil.
-function verify.compare_files(path_a, path_b)
-  local a, b = fault.check(fault.RUNTIME, runfile.open(path_a)), fault.check(fault.RUNTIME, runfile.open(path_b))
-  local found
-  for _, path in ipairs(compared_paths(a.file)) do
-    found = found or difference(a.file, b.file, path)
-  end
-  a.file:close()
-  b.file:close()
-  return found
+  return problems, state, outcome, counts
 end
 
 local function by_label(state)
@@ -151,15 +122,20 @@ local function by_label(state)
   return out
 end
 
---- Compares two directories cell by cell. Returns lines of differences and the number of cells with the same bits.
+local function is_unbacked(dir, record) return native.stat(results.run_path(dir, record.run)) == nil end
+
+--- Compares two directories cell by cell. Returns lines of differences, the number of cells with the same bits, and of
+-- those whose file one of the two does not have.
 function verify.against(dir, state, other)
-  local theirs, lines, same = by_label(open_state(other)), {}, 0
+  local theirs, lines, same, apart = by_label(open_state(other)), {}, 0, 0
   for _, record in ipairs(state.runs) do
     local twin = theirs[record.label]
     if record.file and not twin then
       lines[#lines + 1] = record.label .. ": not in " .. other
+    elseif record.file and (is_unbacked(dir, record) or is_unbacked(other, twin)) then
+      apart = apart + 1
     elseif record.file then
-      local found = verify.compare_files(results.run_path(dir, record.run), results.run_path(other, twin.run))
+      local found = compare_runs.files(results.run_path(dir, record.run), results.run_path(other, twin.run))
       if found then lines[#lines + 1] = record.label .. ": " .. found else same = same + 1 end
     end
   end
@@ -168,30 +144,37 @@ function verify.against(dir, state, other)
     if not ours[label] then lines[#lines + 1] = label .. ": only in " .. other end
   end
   table.sort(lines)
-  return lines, same
+  return lines, same, apart
 end
 
 local function compare(dir, state, other)
-  local lines, same = verify.against(dir, state, other)
+  local lines, same, apart = verify.against(dir, state, other)
   for _, line in ipairs(lines) do native.write(1, "  " .. line .. "\n") end
   native.write(1,
-    string.format("%s against %s: %d runs with the same bits, %d differences\n", dir, other, same, #lines))
+    string.format("%s against %s: %d runs with the same bits, %d differences%s\n", dir, other, same, #lines,
+      apart > 0 and string.format(", %d without a file here or there", apart) or ""))
   return #lines == 0 and 0 or fault.NO
+end
+
+-- What stands behind the runs of a sound directory.
+local function sound_text(counts)
+  local whole = counts.pruned + counts.unbacked == 0
+  return evidence.text(counts) .. (whole and ", every file as the ledger says"
+    or ", every file here as the ledger says")
 end
 
 function verify.main(args)
   local dir = args.dir:gsub("(.)/+$", "%1")
-  local problems, state, outcome = verify.problems(dir)
+  local problems, state, outcome, counts = verify.problems(dir)
   for _, line in ipairs(problems) do native.write(1, "  " .. line .. "\n") end
   if #problems > 0 then
     native.write(1, string.format("%s: %d problem%s\n", dir, #problems, #problems == 1 and "" or "s"))
     return fault.TAMPERED
   end
   native.write(1,
-    string.format("%s: sound: %d events in one chain, %d runs, every file as the ledger says\n", dir, #state.events,
-      #state.runs))
+    string.format("%s: sound: %d events in one chain, %s\n", dir, #state.events, sound_text(counts)))
   if outcome then native.write(1, verdict.conclusion(outcome) .. "\n") end
-  if args.replay then return replay.main(dir, state, args.replay, verify.compare_files) end
+  if args.replay then return replay.main(dir, state, args.replay, compare_runs.files) end
   return args.against and compare(dir, state, (args.against:gsub("(.)/+$", "%1"))) or 0
 end
 
