@@ -356,10 +356,15 @@ class Gates(Base):
         self.gated("against")
         self.expect(0, "run", "next.lua", "-q")
 
-    def test_a_tampered_or_absent_other_keeps_it_closed(self):
+    def test_a_tampered_unbacked_or_absent_other_keeps_it_closed(self):
         self.gated("against")
-        os.remove(self.dir + "/runs/" + self.runs()[0])
+        path = self.dir + "/runs/" + self.runs()[0]
+        with open(path, "r+b") as f:
+            f.seek(-9, os.SEEK_END)
+            f.write(b"x")
         self.assertIn("tampered", self.expect(11, "run", "next.lua"))
+        os.remove(path)
+        self.assertIn("files of judged runs of experiments/mini are not here", self.expect(11, "run", "next.lua"))
         shutil.rmtree(self.dir)
         self.assertIn("not registered", self.expect(11, "run", "next.lua"))
 

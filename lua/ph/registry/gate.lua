@@ -1,6 +1,7 @@
 --- Gates: an experiment that waits for the verdict of another one. It does not start before the other's results are
 -- registered, untouched, and judged as the gate asks.
 
+local evidence = require "ph.run.evidence"
 local fault = require "ph.util.fault"
 local registration = require "ph.registry.registration"
 local rules = require "ph.rules"
@@ -22,6 +23,9 @@ local function judged(dir)
   local a = outcome.audit
   if #a.tampered > 0 then return nil, dir .. " was tampered with: " .. a.tampered[1] end
   if #a.guard > 0 then return nil, dir .. ": " .. a.guard[1] end
+  if verdict.unbacked(outcome) then
+    return nil, string.format("files of judged runs of %s are not here (%s)", dir, evidence.text(a.evidence))
+  end
   return outcome.judged
 end
 
