@@ -1,7 +1,7 @@
-/* random_model.h - random streams built from the op table, and their slow evaluation node by node.
+/* random_model.h - random streams built from the op table.
  *
- * Blocks mix parameter matrices and states in any way the shape rules allow, so that compiled execution meets products that
- * share an input, sums, values used twice, and results that are plain views.
+ * Blocks mix parameter values and states in any way that the rows allow, so that compiled execution meets every op, products that
+ * share an input, sums, values used twice, states of several widths, and results that are plain views.
  */
 #ifndef RANDOM_MODEL_H
 #define RANDOM_MODEL_H
@@ -10,14 +10,22 @@
 #include "ir/ir.h"
 #include "ph_test.h"
 
-enum { RM_WIDTH = 6, RM_TEXT = 8192 };
+enum { RM_WIDTH = 6, RM_NARROW = 4, RM_TEXT = 8192, RM_VALUES = 96, RM_TRIES = 12 };
+
+/* A value of the block being built: a node, or with ref < 0 the parameter ~ref. */
+typedef struct rm_value {
+  int ref;
+  ph_shape shape;
+} rm_value;
 
 typedef struct rm {
   ph_rng rng;
   uint64_t at;
   char text[RM_TEXT];
   size_t n;
-  int nodes, matrices[64], nmatrices, states[64], nstates;
+  int nodes, nvalues;
+  rm_value value[RM_VALUES];
+  ph_shape state; /* of the block being built */
 } rm;
 
 static inline uint32_t rm_pick(rm *m, uint32_t n) { return (uint32_t)(ph_rng_u64(m->rng, m->at++) % n); }
@@ -31,74 +39,137 @@ static inline void rm_put(rm *m, const char *fmt, ...) {
   assert_true(m->n < RM_TEXT);
 }
 
-static inline void rm_matrix_ref(rm *m, char *buf) {
-  uint32_t i = rm_pick(m, (uint32_t)(3 + m->nmatrices));
-  snprintf(buf, 16, i < 3 ? "p%d" : "n%d", i < 3 ? (int)i : m->matrices[i - 3]);
+static inline rm_value rm_add(rm *m, int ref, ph_shape shape) {
+  assert_true(m->nvalues < RM_VALUES);
+  m->value[m->nvalues++] = (rm_value){ref, shape};
+  return m->value[m->nvalues - 1];
 }
 
-static inline int rm_state(rm *m) { /* recent values more often */
-  uint32_t back = rm_pick(m, (uint32_t)(m->nstates < 4 ? m->nstates : 4));
-  return m->states[m->nstates - 1 - (int)back];
-}
+/* ---- one node ---- */
 
-static inline void rm_matrix_node(rm *m) {
-  static const char *const one[] = {"skew", "gram", "transpose", "guard step=0.5 budget=1", "scale by=-0.7", "tanh"};
-  char a[16];
-  char b[16];
-  rm_matrix_ref(m, a);
-  rm_matrix_ref(m, b);
-  uint32_t k = rm_pick(m, 9);
-  if (k < 6) {
-    rm_put(m, "node %d %s %s\n", m->nodes, one[k], a);
-  } else if (k == 6) { /* a transport: skew, then cayley */
-    rm_put(m, "node %d skew %s\nnode %d cayley n%d\n", m->nodes, a, m->nodes + 1, m->nodes);
-    m->nodes++;
-  } else if (k == 7) { /* a dissipation */
-    rm_put(m, "node %d gram %s\nnode %d damping step=0.3 n%d\n", m->nodes, a, m->nodes + 1, m->nodes);
-    m->nodes++;
-  } else {
-    rm_put(m, "node %d %s %s %s\n", m->nodes, rm_pick(m, 2) ? "matmul" : "add", a, b);
-  }
-  m->matrices[m->nmatrices++] = m->nodes++;
-}
-
-static inline void rm_state_node(rm *m) {
-  static const char *const act[] = {"tanh", "gelu", "sigmoid", "softplus", "silu", "scale by=0.5"};
-  char a[16];
-  rm_matrix_ref(m, a);
-  int x = rm_state(m);
-  int y = rm_state(m);
-  switch (rm_pick(m, 7)) {
-  case 0:
-  case 1: rm_put(m, "node %d apply %s n%d\n", m->nodes, a, x); break;
-  case 2: rm_put(m, "node %d bias n%d p3\n", m->nodes, x); break;
-  case 3: rm_put(m, "node %d %s n%d\n", m->nodes, act[rm_pick(m, 6)], x); break;
-  case 4: rm_put(m, "node %d layernorm eps=0.01 n%d p4 p3\n", m->nodes, x); break;
-  case 5: rm_put(m, "node %d %s n%d n%d\n", m->nodes, rm_pick(m, 3) ? "add" : "mul", x, y); break;
-  default: rm_put(m, "node %d sub n%d n%d\n", m->nodes, x, y); break;
-  }
-  m->states[m->nstates++] = m->nodes++;
-}
-
-static inline void rm_block(rm *m, bool input) {
-  m->nodes = m->nmatrices = m->nstates = 0;
-  rm_put(m,
-         "param A %d %d normal 0.3\nparam B %d %d normal 0.3\nparam C %d %d uniform 0.4\nparam b 1 %d normal "
-         "0.5\nparam g 1 %d constant 0.8\n",
-         RM_WIDTH, RM_WIDTH, RM_WIDTH, RM_WIDTH, RM_WIDTH, RM_WIDTH, RM_WIDTH, RM_WIDTH);
-  rm_put(m, "node 0 state\n");
-  m->states[m->nstates++] = m->nodes++;
-  if (input) {
-    rm_put(m, "node 1 input\n");
-    m->states[m->nstates++] = m->nodes++;
-  }
-  int steps = 3 + (int)rm_pick(m, 10);
-  for (int i = 0; i < steps; i++) {
-    if (rm_pick(m, 3) == 0) {
-      rm_matrix_node(m);
-    } else {
-      rm_state_node(m);
+/* One of the last `recent` values that are parameters or samples, of this shape when one is given; there must be some. */
+static inline rm_value rm_choose(rm *m, bool param, const ph_shape *shape, uint32_t recent) {
+  uint32_t back = rm_pick(m, recent);
+  int found = 0;
+  for (int turn = 0;; turn++) {
+    const rm_value *v = &m->value[m->nvalues - 1 - turn % m->nvalues];
+    found += ph_shape_is_param(v->shape) == param && (!shape || ph_shape_equal(v->shape, *shape));
+    if (found == (int)back + 1) {
+      return *v;
     }
+  }
+}
+
+static inline const char *rm_attr(rm *m, ph_attr_kind kind) {
+  static const char *const numbers[][3] = {[PH_ATTR_REAL] = {"-0.7", "0.5", "1.5"},
+                                           [PH_ATTR_POSITIVE] = {"0.3", "0.5", "1"},
+                                           [PH_ATTR_COUNT] = {"1", "2", "3"},
+                                           [PH_ATTR_INDEX] = {"0", "1", "2"}};
+  return numbers[kind][rm_pick(m, 3)];
+}
+
+/* Writes a call that the op's row accepts; false when these arguments do not fit. */
+static inline bool rm_node(rm *m, const ph_op *op, const rm_value *arg) {
+  ph_shape in[PH_OP_ARGS];
+  ph_shape out;
+  ph_err err;
+  const char *number[PH_OP_ATTRS] = {0};
+  double attr[PH_OP_ATTRS] = {0};
+  for (int i = 0; i < PH_OP_ATTRS && op->attr[i].name; i++) {
+    number[i] = rm_attr(m, op->attr[i].kind);
+    attr[i] = strtod(number[i], NULL);
+  }
+  for (int i = 0; i < ph_op_nargs(op); i++) {
+    in[i] = arg[i].shape;
+  }
+  if (ph_op_shape(op, in, attr, &out, &err)) {
+    return false;
+  }
+  rm_put(m, "node %d %s", m->nodes, op->name);
+  for (int i = 0; i < PH_OP_ATTRS && op->attr[i].name; i++) {
+    rm_put(m, " %s=%s", op->attr[i].name, number[i]);
+  }
+  for (int i = 0; i < ph_op_nargs(op); i++) {
+    rm_put(m, arg[i].ref < 0 ? " p%d" : " n%d", arg[i].ref < 0 ? ~arg[i].ref : arg[i].ref);
+  }
+  rm_put(m, "\n");
+  rm_add(m, m->nodes++, out);
+  return true;
+}
+
+/* What an argument of this kind must be beyond its shape is made from any matrix. */
+static inline rm_value rm_argument(rm *m, char kind, bool states) {
+  rm_value v = rm_choose(m, kind == 'x' ? !states : kind != 's', NULL, 4 + (kind != 's') * 4);
+  if ((kind == 'k' || kind == 'p') && rm_node(m, ph_op_find(kind == 'k' ? "skew" : "gram"), &v)) {
+    return m->value[m->nvalues - 1];
+  }
+  return v;
+}
+
+/* Products, biases and sums half of the time: they are what the compiler merges. */
+static inline const ph_op *rm_op(rm *m) {
+  static const ph_role often[] = {PH_ROLE_APPLY, PH_ROLE_APPLY, PH_ROLE_BIAS, PH_ROLE_ADD};
+  if (rm_pick(m, 2)) {
+    return ph_op_of(often[rm_pick(m, 4)]);
+  }
+  const ph_op *op = NULL;
+  while (!op || !op->shape) {
+    op = ph_op_at((int)rm_pick(m, (uint32_t)ph_op_count()));
+  }
+  return op;
+}
+
+static inline void rm_grow(rm *m) {
+  const ph_op *op = rm_op(m);
+  for (int t = 0; t < RM_TRIES; t++) {
+    rm_value arg[PH_OP_ARGS];
+    bool states = rm_pick(m, 4) > 0;
+    for (int i = 0; op->args[i]; i++) {
+      arg[i] = rm_argument(m, op->args[i], states);
+    }
+    if (rm_node(m, op, arg)) {
+      return;
+    }
+  }
+}
+
+/* ---- blocks and models ---- */
+
+/* A recent node that has the shape of the block's state. */
+static inline int rm_state(rm *m) { return rm_choose(m, false, &m->state, 4).ref; }
+
+static inline void rm_param(rm *m, char name, int rows, int cols, const char *init) {
+  rm_put(m, "param %c %d %d %s\n", name, rows, cols, init);
+  int params = 0;
+  for (int i = 0; i < m->nvalues; i++) {
+    params += m->value[i].ref < 0;
+  }
+  rm_add(m, ~params, ph_shape_param(rows, cols));
+}
+
+static inline void rm_leaf(rm *m, ph_role role, ph_shape shape) {
+  rm_put(m, "node %d %s\n", m->nodes, ph_op_of(role)->name);
+  rm_add(m, m->nodes++, shape);
+}
+
+/* input: there is one at each iteration, of the shape of the state. */
+static inline void rm_block(rm *m, ph_shape state, bool input) {
+  m->nodes = m->nvalues = 0;
+  m->state = state;
+  rm_param(m, 'D', RM_NARROW, RM_WIDTH, "normal 0.3");
+  rm_param(m, 'U', RM_WIDTH, RM_NARROW, "normal 0.4");
+  rm_param(m, 'A', RM_WIDTH, RM_WIDTH, "normal 0.3");
+  rm_param(m, 'B', RM_WIDTH, RM_WIDTH, "normal 0.3");
+  rm_param(m, 'C', RM_WIDTH, RM_WIDTH, "uniform 0.4");
+  rm_param(m, 'b', 1, RM_WIDTH, "normal 0.5");
+  rm_param(m, 'g', 1, RM_WIDTH, "constant 0.8");
+  rm_leaf(m, PH_ROLE_STATE, state);
+  if (input) {
+    rm_leaf(m, PH_ROLE_INPUT, state);
+  }
+  int steps = 4 + (int)rm_pick(m, 12);
+  for (int i = 0; i < steps; i++) {
+    rm_grow(m);
   }
 }
 
@@ -113,28 +184,24 @@ static inline rm_stream rm_stream_at(int i) {
   return (rm_stream){(i & 1) != 0, (i & 2) != 0, (i & 4) != 0, (i & 8) != 0};
 }
 
-static inline void rm_head(rm *m, const rm_stream *k, int repeat, int lines) {
-  int places = k->driven ? repeat + !k->from_zero : 1;
-  rm_put(m, "phrun-ir 2\ndtype f64\ninput %d", k->driven ? places : lines);
-  if (k->driven && lines > 1) {
-    rm_put(m, " %d", lines);
-  }
-  rm_put(m, " %d\n", RM_WIDTH);
+static inline void rm_head(rm *m, ph_shape enters) {
+  rm_put(m, "phrun-ir 2\ndtype f64\ninput %d", (int)(enters.pos / enters.wide));
+  rm_put(m, enters.wide > 1 ? " %d %d\n" : " %d\n", enters.wide > 1 ? (int)enters.wide : RM_WIDTH, RM_WIDTH);
 }
 
-static inline void rm_stage(rm *m, int number) {
+static inline void rm_stage(rm *m, ph_shape enters, int number) {
   rm_put(m, "segment s%d\n", number);
-  rm_block(m, false);
+  rm_block(m, enters, false);
   rm_put(m, "result n%d\nend\n", rm_state(m));
 }
 
-static inline void rm_stream_segment(rm *m, const rm_stream *k, int repeat, int lines, int number) {
+static inline void rm_stream_segment(rm *m, const rm_stream *k, ph_shape state, int repeat, int number) {
   rm_put(m, "segment s%d repeat %d%s%s", number, repeat, k->tied ? " tied" : "", k->driven ? " driven" : "");
   if (k->from_zero) {
-    rm_put(m, " from zero %d %d", lines, RM_WIDTH);
+    rm_put(m, " from zero %d %d", (int)state.pos, RM_WIDTH);
   }
   rm_put(m, "\n");
-  rm_block(m, k->driven);
+  rm_block(m, state, k->driven);
   rm_put(m, "result n%d\n", rm_state(m));
   if (k->read) {
     rm_put(m, "read n%d\n", rm_state(m));
@@ -163,13 +230,16 @@ static inline void rm_model(rm *m, uint64_t seed, const rm_stream *k) {
   *m = (rm){.rng = ph_rng_of(seed, "model")};
   int repeat = 3 + (int)rm_pick(m, 3);
   int lines = 1 + (rm_pick(m, 3) == 0);
+  int places = repeat + !k->from_zero;
   int number = 1;
-  rm_head(m, k, repeat, lines);
+  ph_shape place = ph_shape_sample(lines, 1, RM_WIDTH);
+  ph_shape enters = k->driven ? ph_shape_sample(places * lines, lines, RM_WIDTH) : place;
+  rm_head(m, enters);
   if (seed % 3) {
-    rm_stage(m, number++);
+    rm_stage(m, enters, number++);
   }
-  rm_stream_segment(m, k, repeat, lines, number);
-  rm_stage(m, number + 1);
+  rm_stream_segment(m, k, place, repeat, number);
+  rm_stage(m, k->read ? ph_shape_sample(repeat * lines, lines, RM_WIDTH) : place, number + 1);
   rm_put(m, "loss mse\n");
   rm_canonical(m);
 }
