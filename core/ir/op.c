@@ -36,12 +36,13 @@ static double flops_product(const ph_call *c) { return 2.0 * (double)c->in_shape
    .args = #TAKES,                                                                     \
    .word = true,                                                                       \
    .shape = ph_shape_same,                                                             \
-   .fwd = ph_op_##name_,                                                               \
-   .bwd = ph_op_##name_##_bwd,                                                         \
+   .fwd = ph_op_act,                                                                   \
+   .bwd = ph_op_act_bwd,                                                               \
    .need = PH_ACT_FROM_##FROM ? PH_NEED_OUT : PH_NEED_IN0,                             \
    .flops = flops_ten,                                                                 \
    .flops_bwd = 1,                                                                     \
    .gain = PH_GAIN_LIPSCHITZ,                                                          \
+   .act = PH_ACT_##NAME,                                                               \
    .lipschitz = LIPSCHITZ,                                                             \
    .output_bound = BOUND,                                                              \
    .at_zero = AT_ZERO,                                                                 \
@@ -240,9 +241,9 @@ static ph_shape in_call(ph_shape s, int64_t samples) {
   return s;
 }
 
-ph_call ph_op_call(int nargs, const ph_shape *in, ph_shape out, const double *attr, int64_t samples) {
-  ph_call c = {.count = 1};
-  for (int i = 0; i < nargs; i++) {
+ph_call ph_op_call(const ph_op *op, const ph_shape *in, ph_shape out, const double *attr, int64_t samples) {
+  ph_call c = {.op = op, .count = 1};
+  for (int i = 0; op->args[i]; i++) {
     c.in_shape[i] = in_call(in[i], samples);
   }
   c.out_shape = in_call(out, samples);
@@ -250,7 +251,8 @@ ph_call ph_op_call(int nargs, const ph_shape *in, ph_shape out, const double *at
   return c;
 }
 
-ph_needs ph_op_needs(const ph_op *op, const ph_call *c) {
+ph_needs ph_op_needs(const ph_call *c) {
+  const ph_op *op = c->op;
   return (ph_needs){.scratch = op->scratch ? op->scratch(c) : 0,
                     .aux = op->aux ? op->aux(c) : 0,
                     .flops = op->flops ? op->flops(c) : 0};

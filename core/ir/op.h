@@ -44,6 +44,7 @@ typedef struct ph_opnd {
 /* Everything an op's kernel sees. Shapes are those of the call: of a sample value, rows = positions * samples, in the order
  * [position][sample]; samples = rows / pos. */
 typedef struct ph_call {
+  const struct ph_op *op;
   const ph_kern *k;
   int64_t count; /* parameter values: matrices; else 1 */
   ph_shape in_shape[PH_OP_ARGS];
@@ -139,6 +140,7 @@ typedef struct ph_op {
   double (*flops)(const ph_call *c);    /* forward; backward is counted by `flops_bwd` times this */
   double flops_bwd;
   ph_gain gain;
+  ph_act act;          /* PH_GAIN_LIPSCHITZ: the kernel's number of it */
   double lipschitz;    /* PH_GAIN_LIPSCHITZ: the constant */
   double output_bound; /* largest |entry| of the output whatever the input; 0 = none (tanh, sigmoid: 1) */
   double at_zero;      /* PH_GAIN_LIPSCHITZ: an entry of the output where the input is zero */
@@ -158,15 +160,15 @@ const char *ph_attr_kind_name(ph_attr_kind kind); /* "positive" */
 ph_status ph_op_shape(const ph_op *op, const ph_shape *in, const double *attr, ph_shape *out,
                       ph_err *err) PH_MUST_CHECK;
 
-/* A call on `samples` samples, from the shapes of one: shapes, attributes and count = 1; no operands. */
-ph_call ph_op_call(int nargs, const ph_shape *in, ph_shape out, const double *attr, int64_t samples);
+/* A call on `samples` samples, from the shapes of one: op, shapes, attributes and count = 1; no operands. */
+ph_call ph_op_call(const ph_op *op, const ph_shape *in, ph_shape out, const double *attr, int64_t samples);
 
-/* What a call takes besides its operands, by the rules of its row. */
+/* What a call takes besides its operands, by the rules of its op's row. */
 typedef struct ph_needs {
   int64_t scratch, aux;
   double flops;
 } ph_needs;
-ph_needs ph_op_needs(const ph_op *op, const ph_call *c);
+ph_needs ph_op_needs(const ph_call *c);
 
 /* Runs one op on tensors of one dtype (f32 or f64) with the kernels of compiled code. Parameter values are rank 1 or 2. Sample
  * values (`sample` set) are (n, cols): n samples of one position; (n, pos, cols): positions on one axis; (n, H, W, cols): on two;

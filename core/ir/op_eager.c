@@ -153,10 +153,10 @@ static ph_status prepare(eager *e, const ph_op *op, int nargs, const ph_tensor *
   if (st) {
     return st;
   }
-  e->call = ph_op_call(nargs, shape, out, attr, e->samples);
+  e->call = ph_op_call(op, shape, out, attr, e->samples);
   ph_call *c = &e->call;
   c->k = ph_kern_get(dtype);
-  ph_needs need = ph_op_needs(op, c);
+  ph_needs need = ph_op_needs(c);
   c->scratch = take(e, need.scratch);
   c->aux = (ph_opnd){take(e, need.aux * c->out_shape.rows), need.aux, 0};
   c->out = operand(e, e->out, c->out_shape);

@@ -27,10 +27,8 @@ ph_op_fn ph_op_skew, ph_op_skew_bwd, ph_op_gram, ph_op_gram_bwd, ph_op_guard, ph
     ph_op_transpose_bwd;
 
 /* ---- values of either kind (op_tile.c) ---- */
-ph_op_fn ph_op_scale, ph_op_scale_bwd, ph_op_add, ph_op_add_bwd, ph_op_sub, ph_op_sub_bwd, ph_op_mul, ph_op_mul_bwd;
-#define ROW(NAME, name, ...) ph_op_fn ph_op_##name, ph_op_##name##_bwd;
-PH_ACTIVATIONS(ROW)
-#undef ROW
+ph_op_fn ph_op_scale, ph_op_scale_bwd, ph_op_add, ph_op_add_bwd, ph_op_sub, ph_op_sub_bwd, ph_op_mul, ph_op_mul_bwd,
+    ph_op_act, ph_op_act_bwd;
 
 /* ---- sample values (op_tile.c) ---- */
 ph_op_fn ph_op_apply, ph_op_apply_bwd, ph_op_bias, ph_op_bias_bwd, ph_op_layernorm, ph_op_layernorm_bwd;

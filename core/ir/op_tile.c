@@ -56,26 +56,20 @@ void ph_op_mul_bwd(const ph_call *c) {
   }
 }
 
-static void act(const ph_call *c, ph_act f) {
+void ph_op_act(const ph_call *c) {
   for (int64_t m = 0; m < c->count; m++) {
-    c->k->act(f, rows_of(c), cols_of(c), ph_op_at_step(c, &c->in[0], m), c->in[0].ld, ph_op_at_step(c, &c->out, m),
-              c->out.ld);
+    c->k->act(c->op->act, rows_of(c), cols_of(c), ph_op_at_step(c, &c->in[0], m), c->in[0].ld,
+              ph_op_at_step(c, &c->out, m), c->out.ld);
   }
 }
 
-static void act_bwd(const ph_call *c, ph_act f) {
+void ph_op_act_bwd(const ph_call *c) {
   for (int64_t m = 0; m < c->count; m++) {
-    c->k->act_bwd(f, rows_of(c), cols_of(c), ph_op_at_step(c, &c->in[0], m), c->in[0].ld, ph_op_at_step(c, &c->out, m),
-                  c->out.ld, ph_op_at_step(c, &c->gout, m), c->gout.ld, ph_op_at_step(c, &c->gin[0], m), c->gin[0].ld,
-                  c->acc[0]);
+    c->k->act_bwd(c->op->act, rows_of(c), cols_of(c), ph_op_at_step(c, &c->in[0], m), c->in[0].ld,
+                  ph_op_at_step(c, &c->out, m), c->out.ld, ph_op_at_step(c, &c->gout, m), c->gout.ld,
+                  ph_op_at_step(c, &c->gin[0], m), c->gin[0].ld, c->acc[0]);
   }
 }
-
-#define ROW(NAME, name, ...)                                     \
-  void ph_op_##name(const ph_call *c) { act(c, PH_ACT_##NAME); } \
-  void ph_op_##name##_bwd(const ph_call *c) { act_bwd(c, PH_ACT_##NAME); }
-PH_ACTIVATIONS(ROW)
-#undef ROW
 
 /* ---- sample values ---- */
 

@@ -186,7 +186,10 @@ static inline rm_stream rm_stream_at(int i) {
 
 static inline void rm_head(rm *m, ph_shape enters) {
   rm_put(m, "phrun-ir 2\ndtype f64\ninput %d", (int)(enters.pos / enters.wide));
-  rm_put(m, enters.wide > 1 ? " %d %d\n" : " %d\n", enters.wide > 1 ? (int)enters.wide : RM_WIDTH, RM_WIDTH);
+  if (enters.wide > 1) {
+    rm_put(m, " %d", (int)enters.wide);
+  }
+  rm_put(m, " %d\n", RM_WIDTH);
 }
 
 static inline void rm_stage(rm *m, ph_shape enters, int number) {

@@ -8,7 +8,7 @@
 #include "ir/ir.h"
 #include "ph_test.h"
 
-enum { SM_SAMPLES = 7 };
+enum { SM_SAMPLES = 7, SM_NODES = 128 };
 
 static inline ph_plan *sm_plan(const char *text, const ph_plan_options *o) {
   ph_plan *p = NULL;
@@ -142,13 +142,13 @@ typedef struct sm_step {
   const ph_ir_segment *s;
   int64_t t;
   const ph_tensor *state, *input;
-  ph_tensor *value[64];
+  ph_tensor *value[SM_NODES];
 } sm_step;
 
 static inline ph_tensor *sm_node(const sm_step *k, int i) {
   const ph_ir_node *n = &k->s->node[i];
-  if (n->nargs == 0) {
-    return sm_copy(strcmp(n->op->name, "state") == 0 ? k->state : k->input);
+  if (!n->op->shape) {
+    return sm_copy(n->op->role == PH_ROLE_STATE ? k->state : k->input);
   }
   ph_tensor *arg[PH_IR_ARGS] = {0};
   bool sample[PH_IR_ARGS] = {0};
@@ -174,6 +174,7 @@ static inline ph_tensor *sm_node(const sm_step *k, int i) {
 
 /* x (n, features) through one segment. */
 static inline ph_tensor *sm_segment(const ph_plan *p, const ph_ir_segment *s, ph_tensor *x) {
+  assert_true(s->nnodes <= SM_NODES);
   ph_tensor *all = sm_blank(x->dim[0], sm_features(s->out));
   ph_tensor *state = s->from_zero ? NULL : sm_part(x, 0, s->state);
   if (s->from_zero) {

@@ -93,8 +93,6 @@ static void test_adjoints(void **state) {
 
 /* ---- what a row promises about its functions ---- */
 
-static const ph_op *tried;
-
 static void poison(ph_opnd *o, ph_shape s, bool needed) {
   static double nan[1 << 11];
   memset(nan, 0xff, sizeof nan);
@@ -105,7 +103,8 @@ static void poison(ph_opnd *o, ph_shape s, bool needed) {
 /* Backward twice: first with everything it does not need poisoned and scratch full of NaN, then added to what is there. */
 static void hostile_bwd(const ph_call *call) {
   ph_call c = *call;
-  ph_needs need = ph_op_needs(tried, &c);
+  const ph_op *tried = c.op = ph_op_find(c.op->name);
+  ph_needs need = ph_op_needs(&c);
   for (int64_t i = 0; i < need.scratch; i++) {
     ((double *)c.scratch)[i] = NAN;
   }
@@ -120,11 +119,13 @@ static void hostile_bwd(const ph_call *call) {
   tried->bwd(&c);
 }
 
-static void hostile_fwd(const ph_call *c) {
-  for (int64_t i = 0; i < ph_op_needs(tried, c).scratch; i++) {
-    ((double *)c->scratch)[i] = NAN;
+static void hostile_fwd(const ph_call *call) {
+  ph_call c = *call;
+  c.op = ph_op_find(c.op->name);
+  for (int64_t i = 0; i < ph_op_needs(&c).scratch; i++) {
+    ((double *)c.scratch)[i] = NAN;
   }
-  tried->fwd(c);
+  c.op->fwd(&c);
 }
 
 /* Twice the cotangents come out, of the same values. */
@@ -133,7 +134,6 @@ static void check_promises(const op_case *c, int64_t d) {
   ph_op hostile = *c->op;
   hostile.fwd = hostile_fwd;
   hostile.bwd = hostile_bwd;
-  tried = c->op;
   ph_tensor *g = op_case_cotangent(c);
   ph_tensor *once[PH_OP_ARGS] = {0};
   ph_tensor *twice[PH_OP_ARGS] = {0};

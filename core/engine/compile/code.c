@@ -98,7 +98,7 @@ void ph_code_zero(ph_code *c, ph_list *list, int out) {
 
 ph_needs ph_code_needs(ph_code *c, int node, int64_t samples) {
   ph_call call = ph_graph_call(c->g, node, samples);
-  ph_needs need = ph_op_needs(c->g->node[node].op, &call);
+  ph_needs need = ph_op_needs(&call);
   c->op_scratch = need.scratch > c->op_scratch ? need.scratch : c->op_scratch;
   return need;
 }

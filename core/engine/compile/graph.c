@@ -213,7 +213,7 @@ ph_call ph_graph_call(const ph_graph *g, int node, int64_t samples) {
   for (int a = 0; a < n->nargs; a++) {
     in[a] = g->node[n->arg[a]].shape;
   }
-  return ph_op_call(n->nargs, in, n->shape, n->attr, samples);
+  return ph_op_call(n->op, in, n->shape, n->attr, samples);
 }
 
 void ph_graph_fini(ph_graph *g) {

@@ -71,7 +71,7 @@ static void cotangent(const ph_frame *f, const ph_ins *i, int a, ph_call *c) {
 
 static void run_op(const ph_frame *f, const ph_ins *i) {
   bool back = i->kind == PH_INS_OP_BWD;
-  ph_call c = ph_op_call(i->nargs, i->in_shape, i->out_shape, i->attr, f->t->rows);
+  ph_call c = ph_op_call(i->op, i->in_shape, i->out_shape, i->attr, f->t->rows);
   c.k = f->p->k;
   c.scratch = f->t->w->op;
   c.out = operand(f, i->out);

@@ -15,7 +15,7 @@ static void program_flops(const ph_program *s, double *forward, double *both) {
       continue;
     }
     ph_call c = ph_graph_call(&s->graph, i, 1);
-    double one = ph_op_needs(n->op, &c).flops;
+    double one = ph_op_needs(&c).flops;
     f += one;
     b += one * n->op->flops_bwd;
   }

@@ -49,7 +49,7 @@ static void run_axpby(const task *t, const ph_ins *i) {
 
 static void run_op(const task *t, const ph_ins *i) {
   bool back = i->kind == PH_INS_OP_BWD;
-  ph_call c = ph_op_call(i->nargs, i->in_shape, i->out_shape, i->attr, 1);
+  ph_call c = ph_op_call(i->op, i->in_shape, i->out_shape, i->attr, 1);
   c.k = t->p->k;
   c.count = t->count;
   c.scratch = t->w->op;

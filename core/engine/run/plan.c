@@ -151,9 +151,8 @@ static ph_status check_loss(const ph_ir *ir, ph_err *err) {
   return PH_OK;
 }
 
-static ph_status build(ph_plan *p, const char *text, size_t n, const ph_plan_options *o, ph_err *err) {
-  ph_status st = ph_ir_parse(&p->ir, text, n, err);
-  st = st ? st : check_loss(p->ir, err);
+static ph_status build(ph_plan *p, const ph_plan_options *o, ph_err *err) {
+  ph_status st = check_loss(p->ir, err);
   st = st ? st : check_segments(p->ir, err);
   if (st) {
     return st;
@@ -171,11 +170,19 @@ static ph_status build(ph_plan *p, const char *text, size_t n, const ph_plan_opt
 }
 
 ph_status ph_plan_new(ph_plan **out, const char *text, size_t n, const ph_plan_options *o, ph_err *err) {
+  ph_ir *ir = NULL;
+  ph_status st = ph_ir_parse(&ir, text, n, err);
+  return st ? st : ph_plan_of(out, ir, o, err);
+}
+
+ph_status ph_plan_of(ph_plan **out, ph_ir *ir, const ph_plan_options *o, ph_err *err) {
   ph_plan *p = ph_mem_new(1, sizeof *p);
   if (!p) {
+    ph_ir_free(ir);
     return ph_code_no_memory(err);
   }
-  ph_status st = build(p, text, n, o, err);
+  p->ir = ir;
+  ph_status st = build(p, o, err);
   if (st) {
     ph_plan_free(p);
     return st;

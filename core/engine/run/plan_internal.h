@@ -130,6 +130,9 @@ static inline char *ph_plan_at(const ph_plan *p, const char *base, int64_t eleme
   return (char *)base + elements * (int64_t)p->size; /* callers own the memory they write */
 }
 
+/* plan.c: the plan of a model, which it owns from here on; freed when it cannot be made. */
+ph_status ph_plan_of(ph_plan **out, ph_ir *ir, const ph_plan_options *o, ph_err *err) PH_MUST_CHECK;
+
 /* stream.c: one tile through all segments, forward (`keep`: for a backward pass) and back. */
 void ph_stream_forward(const ph_tile *t, bool keep);
 void ph_stream_backward(const ph_tile *t);
