@@ -127,6 +127,9 @@ PH_INL void row_bwd(int64_t cols, const real *x, real mean, real rs, const real 
   }
   const real mq = wide_sum(s[0]) / (real)cols;
   const real mqx = wide_sum(s[1]) / (real)cols;
+  if (!gx) {
+    return;
+  }
   for (j = 0; j + PH_WIDE <= cols; j += PH_WIDE) {
     row_bwd_apply(x + j, mean, rs, gamma + j, gy + j, mq, mqx, gx + j, acc, PH_WIDE);
   }
@@ -152,7 +155,7 @@ PH_FUN void k_layernorm_bwd(int64_t rows, int64_t cols, const void *x, int64_t l
   }
   for (int64_t r = 0; r < rows; r++) {
     row_bwd(cols, (const real *)x + r * ldx, st2[2 * r], st2[2 * r + 1], gamma, (const real *)gy + r * ldg,
-            (real *)gx + r * ldgx, acc_x, ggamma, gbeta);
+            gx ? (real *)gx + r * ldgx : NULL, acc_x, ggamma, gbeta);
   }
 }
 

@@ -88,8 +88,8 @@ typedef struct ph_kern {
    * y = gamma .* xh + beta, xh = (x - mean) rs. stat (rows, 2) receives mean, rs. */
   void (*layernorm)(int64_t rows, int64_t cols, double eps, const void *x, int64_t ldx, const void *gamma,
                     const void *beta, void *y, int64_t ldy, void *stat);
-  /* gx (+)= rs (q - mean q - xh mean(q xh)), q = gamma .* gy; ggamma (+)= sum gy .* xh; gbeta (+)= sum gy (each may be NULL).
-   * gx may equal gy unless acc_x. */
+  /* gx (+)= rs (q - mean q - xh mean(q xh)), q = gamma .* gy; ggamma (+)= sum gy .* xh; gbeta (+)= sum gy (each of the
+   * three may be NULL). gx may equal gy unless acc_x. */
   void (*layernorm_bwd)(int64_t rows, int64_t cols, const void *x, int64_t ldx, const void *gamma, const void *stat,
                         const void *gy, int64_t ldg, void *gx, int64_t ldgx, int acc_x, void *ggamma, void *gbeta,
                         int acc_p);

@@ -133,7 +133,7 @@ static void REF(layernorm_bwd)(int64_t rows, int64_t cols, const void *x, int64_
       mq += q / cols;
       mqx += q * (get(x, r * ldx + j) - mean) * rs / cols;
     }
-    for (int64_t j = 0; j < cols; j++) {
+    for (int64_t j = 0; gx && j < cols; j++) {
       const big xh = (get(x, r * ldx + j) - mean) * rs;
       put_or_add(gx, r * ldgx + j, rs * (get(gamma, j) * get(gy, r * ldg + j) - mq - xh * mqx), acc_x);
     }
