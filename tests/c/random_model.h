@@ -97,13 +97,23 @@ static inline bool rm_node(rm *m, const ph_op *op, const rm_value *arg) {
   return true;
 }
 
-/* What an argument of this kind must be beyond its shape is made from any matrix. */
-static inline rm_value rm_argument(rm *m, char kind, bool states) {
-  rm_value v = rm_choose(m, kind == 'x' ? !states : kind != 's', NULL, 4 + (kind != 's') * 4);
-  if ((kind == 'k' || kind == 'p') && rm_node(m, ph_op_find(kind == 'k' ? "skew" : "gram"), &v)) {
-    return m->value[m->nvalues - 1];
+/* The op that makes of any value what an argument must be beyond its shape; what grows faster than its argument gets a small
+ * one. NULL: nothing to do. */
+static inline const char *rm_maker(const ph_op *op, char kind) {
+  switch (kind) {
+  case 'k': return "skew";
+  case 'p': return "gram";
+  case 'a': return "sigmoid";
+  default: return isinf(op->lipschitz) ? "tanh" : NULL;
   }
-  return v;
+}
+
+static inline rm_value rm_argument(rm *m, const ph_op *op, char kind, bool states) {
+  bool either = kind == 'x' || kind == 'a';
+  bool param = either ? !states : kind != 's';
+  rm_value v = rm_choose(m, param, NULL, param ? 8 : 4);
+  const char *maker = rm_maker(op, kind);
+  return maker && rm_node(m, ph_op_find(maker), &v) ? m->value[m->nvalues - 1] : v;
 }
 
 /* Products, biases and sums half of the time: they are what the compiler merges. */
@@ -125,7 +135,7 @@ static inline void rm_grow(rm *m) {
     rm_value arg[PH_OP_ARGS];
     bool states = rm_pick(m, 4) > 0;
     for (int i = 0; op->args[i]; i++) {
-      arg[i] = rm_argument(m, op->args[i], states);
+      arg[i] = rm_argument(m, op, op->args[i], states);
     }
     if (rm_node(m, op, arg)) {
       return;
