@@ -65,7 +65,7 @@ int main(int argc, char **argv) {
   int32_t *label = calloc((size_t)batch, sizeof *label);
   int32_t *idx = calloc((size_t)batch, sizeof *idx);
   make_data(batch, features, &x, label, idx);
-  ph_data data = {.x = x, .label = label};
+  ph_data data = {.x = ph_source_rows(x), .label = label};
   ph_result res;
   double seconds = 0;
   while (scanf("%lf", &seconds) == 1) {

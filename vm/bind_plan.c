@@ -140,13 +140,13 @@ void ph_check_data(lua_State *L, int arg, ph_data *out) {
   if (lua_getiuservalue(L, arg, 1) == LUA_TNIL) {
     ph_fail(L, "data is closed");
   }
-  out->x = ph_check_tensor(L, -1);
+  out->x = ph_source_rows(ph_check_tensor(L, -1));
   if (lua_getiuservalue(L, arg, 2) != LUA_TNIL) {
     const ph_tensor *y = ph_check_tensor(L, -1);
     if (y->dtype == PH_I32) {
       out->label = y->data;
     } else {
-      out->target = y;
+      out->target = ph_source_rows(y);
     }
   }
   lua_pop(L, 2);

@@ -29,7 +29,7 @@ static void grow_rows(lua_State *L, ph_plan_box *b, int64_t n) {
 }
 
 static void check_rows(lua_State *L, int arg, work *w) {
-  int64_t have = w->data.x->dim[0];
+  int64_t have = w->data.x.n;
   const ph_tensor *idx = lua_isnoneornil(L, arg) ? NULL : ph_check_tensor(L, arg);
   if (idx && (idx->dtype != PH_I32 || idx->rank != 1)) {
     ph_fail(L, "row numbers must be an i32 tensor of one dimension");
@@ -57,11 +57,10 @@ static void check_work(lua_State *L, work *w) {
   w->box = ph_check_plan(L);
   w->model = ph_plan_model(w->box->plan);
   ph_check_data(L, 2, &w->data);
-  const ph_tensor *x = w->data.x;
-  if (x->dtype != w->model->dtype || x->dim[1] != features(w->model->input)) {
-    char have[96];
-    ph_fail(L, "the model takes %s with %lld features, the data are %s", ph_dtype_name(w->model->dtype),
-            (long long)features(w->model->input), ph_tensor_describe(x, have, sizeof have));
+  const ph_source *x = &w->data.x;
+  if (x->dtype != w->model->dtype || x->features != features(w->model->input)) {
+    ph_fail(L, "the model takes %s with %lld features, the data are %s (%lld, %lld)", ph_dtype_name(w->model->dtype),
+            (long long)features(w->model->input), ph_dtype_name(x->dtype), (long long)x->n, (long long)x->features);
   }
   check_rows(L, 3, w);
 }

@@ -42,7 +42,7 @@ static inline void sm_set_make(sm_set *s, int64_t n, int64_t in, int64_t out, ph
   ph_ok(ph_tensor_new(&s->t, dtype, 2, (int64_t[]){n, out}, &err));
   ph_rng_fill_normal(ph_rng_of(3, "x"), 0, 1, s->x);
   ph_rng_fill_normal(ph_rng_of(3, "t"), 0, 1, s->t);
-  s->data = (ph_data){.x = s->x, .target = s->t};
+  s->data = (ph_data){.x = ph_source_rows(s->x), .target = ph_source_rows(s->t)};
   for (int i = 0; i < 64; i++) {
     s->idx[i] = (int32_t)((i * 5) % n);
   }

@@ -264,7 +264,7 @@ static void check_net(ph_reader *r, const char *group, const ph_plan_options *o)
     label[i] = (int32_t)ph_tensor_get(y, i);
     idx[i] = i;
   }
-  ph_data data = {.x = x, .label = label};
+  ph_data data = {.x = ph_source_rows(x), .label = label};
   ph_result res;
   if (ph_plan_grad(p, &data, idx, n, gx, &res, &err)) {
     fail_msg("%s", err.text);

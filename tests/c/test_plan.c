@@ -22,7 +22,7 @@ static void labelled(sm_set *s, int32_t *label, int64_t n) {
   for (int i = 0; i < n; i++) {
     label[i] = i % 4;
   }
-  s->data = (ph_data){.x = s->x, .label = label};
+  s->data = (ph_data){.x = ph_source_rows(s->x), .label = label};
 }
 
 static uint64_t bits(const ph_plan *p) {
@@ -41,20 +41,25 @@ static uint64_t bits(const ph_plan *p) {
   return h;
 }
 
-static uint64_t train(const ph_plan_options *o, const ph_optim *optim, double *last) {
-  sm_set s;
-  int32_t label[64];
-  labelled(&s, label, 64);
+static uint64_t train_on(const sm_set *s, const ph_plan_options *o, const ph_optim *optim, double *last) {
   ph_plan *p = sm_plan(PH, o);
   ph_plan_init(p, 5);
   ph_err err;
   ph_result res = {0};
   for (int i = 0; i < 6; i++) {
-    ph_ok(ph_plan_step(p, &s.data, s.idx, i % 2 ? 64 : 41, optim, &res, &err)); /* a short batch too */
+    ph_ok(ph_plan_step(p, &s->data, s->idx, i % 2 ? 64 : 41, optim, &res, &err)); /* a short batch too */
   }
   uint64_t h = bits(p);
   *last = res.loss;
   ph_plan_free(p);
+  return h;
+}
+
+static uint64_t train(const ph_plan_options *o, const ph_optim *optim, double *last) {
+  sm_set s;
+  int32_t label[64];
+  labelled(&s, label, 64);
+  uint64_t h = train_on(&s, o, optim, last);
   sm_set_drop(&s);
   return h;
 }
@@ -73,6 +78,38 @@ static void test_same_bits(void **state) {
     assert_true(loss == again);
   }
   assert_true(want != train(&(ph_plan_options){.batch = 64}, &(ph_optim){.kind = PH_OPTIM_SGD, .lr = 0.1}, &again));
+}
+
+static float made(int64_t sample, int64_t feature) { return (float)((sample * 31 + feature * 7) % 17 - 8) / 8; }
+
+static void fill_made(const ph_source *from, ph_shape shape, const int32_t *idx, int64_t rows, void *tile) {
+  assert_ptr_equal(NULL, from->from);
+  for (int64_t q = 0; q < shape.pos; q++) {
+    for (int64_t r = 0; r < rows; r++) {
+      for (int64_t c = 0; c < shape.cols; c++) {
+        ((float *)tile)[(q * rows + r) * shape.cols + c] = made(idx[r], q * shape.cols + c);
+      }
+    }
+  }
+}
+
+/* Samples that are made when they are asked for train as those that lie in a tensor. */
+static void test_source(void **state) {
+  (void)state;
+  sm_set s;
+  int32_t label[64];
+  labelled(&s, label, 64);
+  for (int64_t i = 0; i < ph_tensor_count(s.x); i++) {
+    ph_tensor_set(s.x, i, made(i / 16, i % 16));
+  }
+  ph_plan_options o = {.batch = 64, .threads = 2};
+  double loss = 0;
+  double again = 0;
+  uint64_t want = train_on(&s, &o, &ADAM, &loss);
+  s.data.x = (ph_source){.n = 64, .features = 16, .dtype = PH_F32, .fill = fill_made};
+  assert_true(want == train_on(&s, &o, &ADAM, &again));
+  assert_true(loss == again);
+  sm_set_drop(&s);
 }
 
 /* A huge clip changes nothing but the path; a small one bounds the gradient. */
@@ -248,9 +285,9 @@ static void test_refusals(void **state) {
   label[s.idx[3]] = 0;
   int32_t far[1] = {64};
   ph_fails(PH_E_ARG, "sample number 65 is outside 1..64", ph_plan_eval(p, &s.data, far, 1, NULL, &res, &err), err);
-  ph_data narrow = {.x = s.t, .label = label};
+  ph_data narrow = {.x = ph_source_rows(s.t), .label = label};
   ph_fails(PH_E_SHAPE, "(n, 16), got", ph_plan_eval(p, &narrow, s.idx, 1, NULL, &res, &err), err);
-  ph_data bare = {.x = s.x};
+  ph_data bare = {.x = ph_source_rows(s.x)};
   ph_fails(PH_E_ARG, "needs labels", ph_plan_eval(p, &bare, s.idx, 1, NULL, &res, &err), err);
   ph_tensor *t = NULL;
   ph_ok(ph_plan_get(p, 0, PH_MOMENT_VALUE, &t, &err));
@@ -339,6 +376,6 @@ int main(void) {
   const struct CMUnitTest tests[] = {PH_TEST(test_same_bits),     PH_TEST(test_clip),     PH_TEST(test_learns),
                                      PH_TEST(test_no_allocation), PH_TEST(test_diverged), PH_TEST(test_interrupt),
                                      PH_TEST(test_refusals),      PH_TEST(test_probe),    PH_TEST(test_short_memory),
-                                     PH_TEST(test_described),     PH_TEST(test_rates)};
+                                     PH_TEST(test_described),     PH_TEST(test_rates),    PH_TEST(test_source)};
   return cmocka_run_group_tests_name("plan", tests, NULL, NULL);
 }

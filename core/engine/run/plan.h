@@ -4,8 +4,8 @@
  * belongs to one thread of control; it runs its own pool of workers. Results have the same bits for any number of
  * threads (docs/architecture.md, "Same bits").
  *
- * Samples are the rows of a dataset: x (n, positions*features) of the plan's dtype, y (n) int32 labels or
- * (n, positions*features) targets. A batch is a list of row indices.
+ * Samples come from sources (source.h): x of positions*features numbers of the plan's dtype, y int32 labels or a source of
+ * targets. A batch is a list of their numbers.
  */
 #ifndef PH_ENGINE_PLAN_H
 #define PH_ENGINE_PLAN_H
@@ -15,6 +15,7 @@
 
 #include "base/pool.h"
 #include "base/tensor.h"
+#include "engine/run/source.h"
 #include "ir/ir.h"
 
 typedef struct ph_plan ph_plan;
@@ -27,9 +28,9 @@ typedef struct ph_plan_options {
 } ph_plan_options;
 
 typedef struct ph_data {
-  const ph_tensor *x;      /* (n, positions*features), plan dtype */
-  const int32_t *label;    /* (n) or NULL */
-  const ph_tensor *target; /* (n, positions*features), plan dtype, or NULL */
+  ph_source x;          /* of the plan's dtype */
+  const int32_t *label; /* (n) or NULL */
+  ph_source target;     /* of the plan's dtype; fill NULL: none */
 } ph_data;
 
 typedef enum ph_optim_kind { PH_OPTIM_ADAM, PH_OPTIM_SGD } ph_optim_kind;

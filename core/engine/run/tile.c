@@ -3,27 +3,19 @@
 
 /* ---- samples in and out: a tile is [position][sample][feature] ---- */
 
-static void copy_rows(const ph_plan *p, int64_t n, int64_t cols, char *to, int64_t ldt, const char *from, int64_t ldf) {
-  for (int64_t i = 0; i < n; i++) {
-    memcpy(ph_plan_at(p, to, i * ldt), ph_plan_at(p, from, i * ldf), (size_t)cols * p->size);
-  }
-}
-
-/* The tile's samples, by their row numbers in the data. */
-static void gather(const ph_tile *t, const ph_tensor *data, ph_shape s, char *tile) {
-  const ph_plan *p = t->p;
-  for (int64_t i = 0; i < t->rows; i++) {
-    const char *sample = ph_plan_at(p, data->data, t->job->idx[t->first + i] * s.pos * s.cols);
-    copy_rows(p, s.pos, s.cols, ph_plan_at(p, tile, i * s.cols), t->rows * s.cols, sample, s.cols);
-  }
+static void gather(const ph_tile *t, const ph_source *from, ph_shape s, char *tile) {
+  from->fill(from, s, t->job->idx + t->first, t->rows, tile);
 }
 
 /* What a tile holds, in the order in which the samples were asked for. */
 static void scatter(const ph_tile *t, const char *tile, ph_shape s, const ph_tensor *out) {
   const ph_plan *p = t->p;
-  for (int64_t i = 0; i < t->rows; i++) {
-    char *sample = ph_plan_at(p, out->data, (t->job->first + t->first + i) * s.pos * s.cols);
-    copy_rows(p, s.pos, s.cols, sample, s.cols, ph_plan_at(p, tile, i * s.cols), t->rows * s.cols);
+  for (int64_t r = 0; r < t->rows; r++) {
+    char *sample = ph_plan_at(p, out->data, (t->job->first + t->first + r) * s.pos * s.cols);
+    for (int64_t q = 0; q < s.pos; q++) {
+      const char *from = ph_plan_at(p, tile, (q * t->rows + r) * s.cols);
+      memcpy(ph_plan_at(p, sample, q * s.cols), from, (size_t)s.cols * p->size);
+    }
   }
 }
 
@@ -42,7 +34,7 @@ static void gather_wanted(const ph_tile *t) {
   if (t->p->ir->loss->need == PH_LOSS_LABELS) {
     gather_labels(t);
   } else {
-    gather(t, t->job->data->target, t->p->ir->output, t->w->target);
+    gather(t, &t->job->data->target, t->p->ir->output, t->w->target);
   }
 }
 
@@ -88,7 +80,7 @@ void ph_tile_run(const ph_tile *t) {
   const ph_plan *p = t->p;
   const ph_job *j = t->job;
   bool grad = j->mode == PH_MODE_GRAD;
-  gather(t, j->data->x, p->ir->input, t->w->border[0].value);
+  gather(t, &j->data->x, p->ir->input, t->w->border[0].value);
   ph_stream_forward(t, grad);
   if (j->out) {
     scatter(t, t->w->border[p->nsegments].value, p->ir->output, j->out);
