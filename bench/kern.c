@@ -179,6 +179,7 @@ static void bench_elements(const ph_kern *k) {
   ROW("softmax_ce 64 x 64", k->softmax_ce(64, 64, x, 64, label, 0, NULL, 1, loss, hit, o, 64));
   ROW("rownorm 64 x 64", k->rownorm(64, 64, x, 64, loss));
   ROW("sumsq", stat[0] = k->sumsq(N, x));
+  ROW("dot", stat[0] = k->dot(N, x, o));
   ROW("first_nonfinite", hit[0] = (int32_t)k->first_nonfinite(N, x));
   ROW("adam", k->adam(N, o, x, g, y, &adam));
   ph_mem_free(x);

@@ -17,29 +17,10 @@ typedef struct top {
   double lambda; /* of L L^T */
 } top;
 
-static double trace(const ph_kern *k, int64_t d, const void *T) {
-  double sum = 0;
-  for (int64_t i = 0; i < d; i++) {
-    sum += k->dtype == PH_F32 ? (double)((const float *)T)[i * d + i] : ((const double *)T)[i * d + i];
-  }
-  return sum;
-}
-
-static double dot(const ph_kern *k, int64_t n, const void *a, const void *b) {
-  double sum = 0;
-  for (int64_t i = 0; i < n; i++) {
-    sum += k->dtype == PH_F32 ? (double)((const float *)a)[i] * (double)((const float *)b)[i]
-                              : ((const double *)a)[i] * ((const double *)b)[i];
-  }
-  return sum;
-}
-
-static double epsilon(ph_dtype dtype) { return dtype == PH_F32 ? 0x1p-23 : 0x1p-52; }
-
 /* T becomes the projector on the top eigenspace of R over its dimension (trace 1), or the loop ends early because
  * lambda_max is known to be within `limit`. R (d,d) symmetric psd; T, U scratch (d,d). */
 static top find_top(const ph_kern *k, int64_t d, const void *R, void *T, void *U, double limit) {
-  double scale = trace(k, d, R);
+  double scale = k->trace(d, R);
   double log_scale = log(scale); /* R^(2^j) = exp(2^j log_scale) T */
   k->axpby(d, d, 1.0 / scale, R, d, 0.0, NULL, 0, T, d);
   for (int j = 0; j < SQUARINGS; j++) {
@@ -48,18 +29,18 @@ static top find_top(const ph_kern *k, int64_t d, const void *R, void *T, void *U
       return (top){false, 0};
     }
     k->gemm(d, d, d, T, d, 1, T, d, NULL, 0, NULL, U, d);
-    double tr = trace(k, d, U); /* = fro^2: the trace of T T^T */
+    double tr = k->trace(d, U); /* = fro^2: the trace of T T^T */
     k->axpby(d, d, 1.0 / tr, U, d, 0.0, NULL, 0, U, d);
     log_scale += log(tr) / exp2(j + 1);
     k->axpby(d, d, 1.0, U, d, -1.0, T, d, T, d);
     double moved = sqrt(k->sumsq(d * d, T));
     k->axpby(d, d, 1.0, U, d, 0.0, NULL, 0, T, d);
-    if (moved <= 4 * epsilon(k->dtype)) {
+    if (moved <= 4 * k->epsilon) {
       break;
     }
   }
-  double lambda = dot(k, d * d, T, R);
-  return (top){lambda > limit * (1 + 8 * epsilon(k->dtype)), lambda};
+  double lambda = k->dot(d * d, T, R);
+  return (top){lambda > limit * (1 + 8 * k->epsilon), lambda};
 }
 
 /* Decides the branch for one L (d,r). scratch: 3 d^2 + d r; on an active return its first d^2 hold the projector. */
@@ -103,7 +84,7 @@ static void active_bwd(const ph_call *c, int64_t m, double lambda) {
   void *PiL = ph_op_scratch(c, 3 * d * d);
   double s = sqrt(c->attr[1] / (c->attr[0] * lambda));
   c->k->gemm(d, r, d, c->scratch, d, 1, L, r, NULL, 0, NULL, PiL, r);
-  double coef = -s * dot(c->k, d * r, G, L) / lambda;
+  double coef = -s * c->k->dot(d * r, G, L) / lambda;
   c->k->axpby(d, r, s, G, r, coef, PiL, r, PiL, r);
   c->k->axpby(d, r, 1.0, PiL, r, 1.0, c->acc[0] ? g : NULL, c->gin[0].ld, g, c->gin[0].ld);
 }

@@ -18,13 +18,7 @@ static void deliver(const ph_call *c, int i, int64_t m, int64_t rows, int64_t co
 /* y = a x + b I for a square contiguous matrix. */
 static void affine_identity(const ph_kern *k, int64_t d, double a, const void *x, int64_t ldx, double b, void *y) {
   k->axpby(d, d, a, x, ldx, 0.0, NULL, 0, y, d);
-  for (int64_t i = 0; i < d; i++) {
-    if (k->dtype == PH_F32) {
-      ((float *)y)[i * d + i] += (float)b;
-    } else {
-      ((double *)y)[i * d + i] += b;
-    }
-  }
+  k->add_diagonal(d, b, y);
 }
 
 /* ---- skew ---- */

@@ -93,6 +93,15 @@ PH_FUN int64_t k_first_nonfinite(int64_t n, const void *x) {
 
 PH_FUN double k_sumsq(int64_t n, const void *x) { return sum_squares(n, x, 1); }
 
+PH_FUN double k_dot(int64_t n, const void *x, const void *y) {
+  double sum = 0;
+  for (int64_t i = 0; i < n; i++) {
+    sum +=
+        dfma((double)((const real *)x)[i], (double)((const real *)y)[i], -0.0); /* a product that is not contracted */
+  }
+  return sum;
+}
+
 /* Largest magnitude, NaN if there is any. */
 PH_INL double largest_magnitude(int64_t n, const real *x) {
   vec m = {0};

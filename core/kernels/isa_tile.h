@@ -195,4 +195,18 @@ PH_FUN void k_skew(int64_t count, int64_t d, const void *A, int64_t stepa, void 
   }
 }
 
+PH_FUN void k_add_diagonal(int64_t d, double b, void *X) {
+  for (int64_t i = 0; i < d; i++) {
+    ((real *)X)[i * d + i] += (real)b;
+  }
+}
+
+PH_FUN double k_trace(int64_t d, const void *X) {
+  double sum = 0;
+  for (int64_t i = 0; i < d; i++) {
+    sum += (double)((const real *)X)[i * d + i];
+  }
+  return sum;
+}
+
 #endif

@@ -35,7 +35,8 @@ typedef struct ph_adam {
 typedef struct ph_kern {
   const char *name; /* "portable", "avx2", "avx512", "neon" */
   ph_dtype dtype;
-  int lanes; /* elements per vector register, for the report */
+  int lanes;      /* elements per vector register, for the report */
+  double epsilon; /* from 1 to the next number of the element type */
 
   /* C (m,n; ldc) = D + bias + A B.  A(i,p) = A[i*ra + p*ca], so A or A^T for free; B (k,n; ldb) row-major.
    * D (m,n; ldd) or NULL for zero; D may be C itself (accumulate) or any other tile. bias (n) or NULL, added to every row.
@@ -129,6 +130,10 @@ typedef struct ph_kern {
   void (*cholesky_bwd)(int64_t count, int64_t d, const void *L, int64_t stepl, const void *G, int64_t stepg, void *GA,
                        int64_t stepga, int acc, void *scratch);
 
+  /* X (d,d) += b I; the sum of the diagonal of X in double, from the top. */
+  void (*add_diagonal)(int64_t d, double b, void *X);
+  double (*trace)(int64_t d, const void *X);
+
   /* S = A - A^T */
   void (*skew)(int64_t count, int64_t d, const void *A, int64_t stepa, void *S, int64_t steps);
 
@@ -139,8 +144,9 @@ typedef struct ph_kern {
 
   /* Index of the first NaN or infinity of n elements, -1 if none. */
   int64_t (*first_nonfinite)(int64_t n, const void *x);
-  /* Sum of squares of n elements in double, fixed order. */
+  /* Sum of squares of n elements in double, fixed order; of products, each rounded to double, from the first to the last. */
   double (*sumsq)(int64_t n, const void *x);
+  double (*dot)(int64_t n, const void *x, const void *y);
 } ph_kern;
 
 /* Elements of scratch for `inverse` (refine included): two padded matrices, a residual and panels. */

@@ -112,10 +112,26 @@ static void skew_all_sizes(void **state) {
   }
 }
 
+static void run_diagonal(const ph_kern *k, trial *q) {
+  k->add_diagonal(q->m, 0.25, q->v[0].at);
+  tile_set(q, 1, 0, 0, k->trace(q->m, q->v[0].at));
+}
+
+static void diagonals_all_sizes(void **state) {
+  (void)state;
+  EACH_TYPE(type) EACH_SIZE(d) {
+    trial q = {.type = type, .m = d};
+    tile_new(&q, 0, d, d, 0);
+    tile_new(&q, 1, 1, 1, 0);
+    trial_run("add_diagonal, trace", run_diagonal, &q, 1 | 2, 65 * trial_eps(type),
+              trial_eps(type)); /* 65 sums of size 1 */
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       PH_TEST(gemm_all_sizes),     PH_TEST(gemm_all_flags),      PH_TEST(gemm_all_blocks), PH_TEST(gemm_adds_in_order),
-      PH_TEST(gemm_passes_nan_on), PH_TEST(transpose_all_sizes), PH_TEST(skew_all_sizes),
+      PH_TEST(gemm_passes_nan_on), PH_TEST(transpose_all_sizes), PH_TEST(skew_all_sizes),  PH_TEST(diagonals_all_sizes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -190,6 +190,27 @@ static void norms_all_sizes(void **state) {
   }
 }
 
+static void run_dot(const ph_kern *k, trial *q) { tile_set(q, 2, 0, 0, k->dot(q->n, q->v[0].at, q->v[1].at)); }
+
+static void dot_all_sizes(void **state) {
+  (void)state;
+  EACH_TYPE(type) EACH_SIZE(n) {
+    trial q = {.type = type, .n = n};
+    tile_new(&q, 0, 1, n, 0);
+    tile_new(&q, 1, 1, n, 0);
+    tile_new(&q, 2, 1, 1, 0);
+    trial_run("dot", run_dot, &q, 4, 65 * trial_eps(type), trial_eps(type)); /* 65 products of size 1 */
+  }
+}
+
+/* Each product is rounded before it is added: contracted, the second would leave its rounding error. */
+static void dot_rounds_products(void **state) {
+  (void)state;
+  const double a[2] = {-(1 + 0x1p-30) * (1 + 0x1p-30), 1 + 0x1p-30};
+  const double b[2] = {1, 1 + 0x1p-30};
+  assert_true(ph_kern_get(PH_F64)->dot(2, a, b) == 0);
+}
+
 /* (3, 4) times any power of two has norm 5 times it, to the ends of the range. */
 static void rownorm_is_scaled(void **state) {
   (void)state;
@@ -278,9 +299,17 @@ static void nonfinite_is_found(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      PH_TEST(layernorm_all_sizes), PH_TEST(layernorm_bwd_all_sizes),  PH_TEST(layernorm_of_a_constant_row),
-      PH_TEST(softmax_all_sizes),   PH_TEST(softmax_beyond_the_range), PH_TEST(misfit_all_sizes),
-      PH_TEST(norms_all_sizes),     PH_TEST(rownorm_is_scaled),        PH_TEST(optimizers_all_sizes),
+      PH_TEST(layernorm_all_sizes),
+      PH_TEST(layernorm_bwd_all_sizes),
+      PH_TEST(layernorm_of_a_constant_row),
+      PH_TEST(softmax_all_sizes),
+      PH_TEST(softmax_beyond_the_range),
+      PH_TEST(misfit_all_sizes),
+      PH_TEST(norms_all_sizes),
+      PH_TEST(dot_all_sizes),
+      PH_TEST(dot_rounds_products),
+      PH_TEST(rownorm_is_scaled),
+      PH_TEST(optimizers_all_sizes),
       PH_TEST(nonfinite_is_found),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -211,6 +211,20 @@ static void REF(skew)(int64_t count, int64_t d, const void *A, int64_t stepa, vo
   }
 }
 
+static void REF(add_diagonal)(int64_t d, double b, void *X) {
+  for (int64_t i = 0; i < d; i++) {
+    put(X, i * d + i, get(X, i * d + i) + b);
+  }
+}
+
+static double REF(trace)(int64_t d, const void *X) {
+  big s = 0;
+  for (int64_t i = 0; i < d; i++) {
+    s += get(X, i * d + i);
+  }
+  return (double)s;
+}
+
 static void REF(adam)(int64_t n, void *p, const void *g, void *m, void *v, const ph_adam *o) {
   for (int64_t i = 0; i < n; i++) {
     const big x = get(g, i);
@@ -248,17 +262,26 @@ static double REF(sumsq)(int64_t n, const void *x) {
   return (double)s;
 }
 
+static double REF(dot)(int64_t n, const void *x, const void *y) {
+  big s = 0;
+  for (int64_t i = 0; i < n; i++) {
+    s += get(x, i) * get(y, i);
+  }
+  return (double)s;
+}
+
 #include "ref_pair.h"
 #include "ref_solve.h"
 
-#define REF_TABLE(type)                                                                                        \
-  {                                                                                                            \
-    .name = "ref", .dtype = type, .lanes = 1, .gemm = REF(gemm), .transpose = REF(transpose), .act = REF(act), \
-    .act_bwd = REF(act_bwd), .axpby = REF(axpby), .mul = REF(mul), .div = REF(div), .where = REF(where),       \
-    .mul_row = REF(mul_row), .mul_col = REF(mul_col), .coldot = REF(coldot), .rowdot = REF(rowdot),            \
-    .softmax = REF(softmax), .softmax_bwd = REF(softmax_bwd), .colsum = REF(colsum), .add_row = REF(add_row),  \
-    .layernorm = REF(layernorm), .layernorm_bwd = REF(layernorm_bwd), .softmax_ce = REF(softmax_ce),           \
-    .misfit = REF(misfit), .rownorm = REF(rownorm), .inverse = REF(inverse), .solve = REF(solve),              \
-    .cholesky = REF(cholesky), .cholesky_bwd = REF(cholesky_bwd), .skew = REF(skew), .adam = REF(adam),        \
-    .sgd = REF(sgd), .first_nonfinite = REF(first_nonfinite), .sumsq = REF(sumsq)                              \
+#define REF_TABLE(type)                                                                                            \
+  {                                                                                                                \
+    .name = "ref", .dtype = type, .lanes = 1, .epsilon = type == PH_F64 ? 0x1p-52 : 0x1p-23, .gemm = REF(gemm),    \
+    .transpose = REF(transpose), .act = REF(act), .act_bwd = REF(act_bwd), .axpby = REF(axpby), .mul = REF(mul),   \
+    .div = REF(div), .where = REF(where), .mul_row = REF(mul_row), .mul_col = REF(mul_col), .coldot = REF(coldot), \
+    .rowdot = REF(rowdot), .softmax = REF(softmax), .softmax_bwd = REF(softmax_bwd), .colsum = REF(colsum),        \
+    .add_row = REF(add_row), .layernorm = REF(layernorm), .layernorm_bwd = REF(layernorm_bwd),                     \
+    .softmax_ce = REF(softmax_ce), .misfit = REF(misfit), .rownorm = REF(rownorm), .inverse = REF(inverse),        \
+    .solve = REF(solve), .cholesky = REF(cholesky), .cholesky_bwd = REF(cholesky_bwd),                             \
+    .add_diagonal = REF(add_diagonal), .trace = REF(trace), .skew = REF(skew), .adam = REF(adam), .sgd = REF(sgd), \
+    .first_nonfinite = REF(first_nonfinite), .sumsq = REF(sumsq), .dot = REF(dot)                                  \
   }
