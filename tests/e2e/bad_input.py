@@ -75,7 +75,7 @@ class Bad(Case):
 
 
 SPECS = {
-    # what is no text of a spec
+    # what is not the text of a spec
     "empty": ("", "must return an experiment"),
     "NULs": ("\0" * 100, r"spec.lua:1: unexpected symbol"),
     "huge": ("--" + "x" * 5000000, "more than the limit"),
@@ -90,12 +90,12 @@ SPECS = {
     "a billion cells": (model("return { ph.affine(3) }", "{ a = %s, b = %s, seed = %s }" % ((numbers(1000),) * 3)), "spec.lua:.*grid: 1000000000 cells are more than"),
     "endless model": (model("while true do end"), r"spec.lua:3: more than \d+ instructions.*cell depth=3"),
     "endless block": (block("while true do end"), r"spec.lua:3: more than \d+ instructions"),
-    # what is no experiment
+    # what is not an experiment
     "number": ("return 1", "must return an experiment, this one returns 1"),
     "function": ("return function() end", "returns a function"),
     "protocol": (HEAD + "return ph.adam { lr = 1, batch = 1, epochs = 1 }", "returns a protocol"),
     "two values": (TINY.replace("return ph.exp", "return nil, ph.exp"), "returns nothing"),
-    # errors that are no messages
+    # errors that are not messages
     "table": ("error { 1, 2 }", "spec.lua:1: error.. was called with a table value"),
     "nil": ("error()", "spec.lua:1: error.. was called with a nil value"),
     "function raised": ("error(function() end)", "spec.lua:1: .*a function value"),
@@ -116,8 +116,8 @@ SPECS = {
     "_ENV": ("return _ENV.os.exit(0)", "undeclared name 'os'"),
     "dump": ("return string.dump(function() end)", "spec.lua:1: attempt to call a nil value"),
     "ph": (HEAD + "ph.adam = 1", "spec.lua:2: ph.adam cannot be changed"),
-    "require a path": ("require '/etc/passwd'", "no name of a file beside the spec"),
-    "require upwards": ("require '../spec'", "no name of a file beside the spec"),
+    "require a path": ("require '/etc/passwd'", "is not the name of a file beside the spec"),
+    "require upwards": ("require '../spec'", "is not the name of a file beside the spec"),
     "require the program": ("require 'ph.native'", "ph/native.lua: cannot open"),
     "require itself": ("require 'spec'", "'spec' requires itself"),
     "require a folder": ("require 'folder'", "it is a directory"),
@@ -483,7 +483,7 @@ class Damage(Bad):
         self.ends(["plot", "y.h5"], 2, "no figures in it")
 
     def test_checkpoints(self):
-        """A damaged checkpoint is told and costs its run a fresh start, with the same bits at the end."""
+        """A damaged checkpoint is reported and costs its run a fresh start, with the same bits at the end."""
         text = TINY.replace("epochs = 2", "epochs = 150").replace("seed = { 0, 1 }", "seed = 0")
         self.tiny("straight", text)
         p = self.start("tiny.lua", "-q", "--out", "stopped", "--checkpoint", "0")
@@ -520,7 +520,7 @@ class Signals(Bad):
                     p.send_signal(getattr(signal, name))
                     said = p.communicate(timeout=30)[1].decode()
                     self.assertEqual(p.returncode, 130, said)
-                    self.assertIn("everything is saved, go on with: phrun long.lua --out " + out, said)
+                    self.assertIn("all is saved, resume with: phrun long.lua --out " + out, said)
                     self.assertEqual(len(os.listdir(self.path(out, "checkpoints"))), int(jobs))
                     self.nothing_aside(out)
                     self.phrun("verify", out)
@@ -653,7 +653,7 @@ class Logs(Bad):
                     self.assertEqual(len(self.records(out)), left)
                     self.assertTrue(re.search("recovered", self.phrun("status", out).stdout))
         self.write("log", log)
-        self.ends(["recover", "log", "--out", "r"], 1, "has a ledger already")
+        self.ends(["recover", "log", "--out", "r"], 1, "already has a ledger")
 
 
 if __name__ == "__main__":

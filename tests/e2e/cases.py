@@ -344,7 +344,7 @@ class ChoosingByTest(Case):
         text = changed("measure =", "rules = { ph.rule { 'best', function(runs) return runs.test.accuracy > 0.9 end } },\n  measure =")
         self.write("s.lua", text)
         for verb in ("check", "run"):
-            self.one_line(self.phrun(verb, "s.lua", want=2).stderr, r"s\.lua:16: rule: .*a Lua function is no rule")
+            self.one_line(self.phrun(verb, "s.lua", want=2).stderr, r"s\.lua:16: rule: .*a rule cannot be a Lua function")
 
     def test_p12_the_verdict_says_how_often_test_data_was_opened(self):
         self.write("s.lua", changed("measure =", "rules = { ph.rule { 'learns', { ph.mean { 'test.accuracy' }, '>=', 0.1 } } },\n  measure ="))

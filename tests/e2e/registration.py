@@ -145,7 +145,7 @@ class LockThenEdit(Base):
 
     def test_lock_again_changes_nothing_or_is_refused(self):
         before = read(self.dir + "/registration.json")
-        self.assertIn("locked already", self.expect(0, "lock", "mini.lua"))
+        self.assertIn("already locked", self.expect(0, "lock", "mini.lua"))
         self.change('"<=", 1.0', '"<=", 1.5')
         self.assertIn("locked 1, now 1.5", self.expect(3, "lock", "mini.lua"))
         self.assertEqual(before, read(self.dir + "/registration.json"))
@@ -218,7 +218,7 @@ class Tampering(Base):
         write(self.at + "/free.lua", SPEC.replace('"mini"', '"free"'))
         self.expect(0, "run", "free.lua", "-q")
         shutil.copy(self.dir + "/registration.json", self.at + "/experiments/free")
-        self.assertIn("the ledger knows no lock", self.expect(3, "verdict", "experiments/free"))
+        self.assertIn("the ledger has no lock", self.expect(3, "verdict", "experiments/free"))
 
 
 class Incomplete(Base):
@@ -278,7 +278,7 @@ class Deviations(Base):
 
     def test_rules_can_not_be_departed_from(self):
         self.change('"<=", 1.0', '"<=", 1.5')
-        self.assertIn("rules can not be departed from", self.expect(3, "deviate", "mini.lua", "--reason", "it nearly passed"))
+        self.assertIn("rules cannot be changed after the lock", self.expect(3, "deviate", "mini.lua", "--reason", "it nearly passed"))
 
     def test_a_cut_grid_leaves_its_rules_not_evaluable(self):
         shutil.rmtree(self.dir)
@@ -316,7 +316,7 @@ class Recovery(Base):
         self.assertTrue(out.startswith("RECOVERED LEDGER"), out[:200])
         self.assertIn("24 of 24 runs", out)
         self.assertTrue(self.expect(10, "verdict", "mini.lua").startswith("RECOVERED LEDGER"))
-        self.assertIn("has a ledger already", self.expect(1, "recover", "log.txt", "--out", "experiments/mini"))
+        self.assertIn("already has a ledger", self.expect(1, "recover", "log.txt", "--out", "experiments/mini"))
 
     def test_the_log_of_another_plan_does_not_pass(self):
         os.remove(self.dir + "/ledger.jsonl")
@@ -402,7 +402,7 @@ class Refusals(Base):
 
     def test_a_function_is_no_rule(self):
         self.change('{ ph.mean { "growth", family = "a", depth = 4 }, "<=", 1.0 }', "function(l) return true end")
-        self.assertRegex(self.expect(2, "lock", "mini.lua"), r"mini\.lua:\d+: rule: .*a Lua function is no rule")
+        self.assertRegex(self.expect(2, "lock", "mini.lua"), r"mini\.lua:\d+: rule: .*a rule cannot be a Lua function")
 
 
 if __name__ == "__main__":

@@ -48,13 +48,13 @@ class Running(harness.Case):
             return self.phrun("tiny.lua", "-n", *words).stdout
 
         same = "-- a comment\n" + spec_text().replace("  grid", "      grid").replace("batch = 32, epochs = 4", "epochs = 4,\n batch = 32")
-        self.assertIn("0 to run, 0 to go on with, 2 already done", plan(same))
+        self.assertIn("0 to run, 0 to resume, 2 already done", plan(same))
         self.assertRegex(plan(spec_text(lr="lr = 1e-2,")), r"(?s)train lr: 0.003 -> 0.01.*2 to run")
         changed = plan(spec_text().replace("return z + ph.affine", "return 0.5 * z + ph.affine"))
         self.assertRegex(changed, r"family=resnet .*run +changed: model: ")
         self.assertRegex(changed, r"family=ph .*already done")
         wider = plan(spec_text(grid='{ family = { "ph", "resnet" }, depth = { 3, 5 }, seed = 0 }'))
-        self.assertRegex(wider, r"(?s)depth=5 .*new.*2 to run, 0 to go on with, 2 already done")
+        self.assertRegex(wider, r"(?s)depth=5 .*new.*2 to run, 0 to resume, 2 already done")
         self.phrun("tiny.lua")
         self.assertEqual(len(self.records("experiments/tiny")), 4)
         hashes = {e["spec_hash"] for e in self.events("experiments/tiny") if e["event"] == "started"}
@@ -159,7 +159,7 @@ class Stopping(harness.Case):
                 os.kill(p.pid, number)
             out, err = p.communicate(timeout=60)
             self.assertIn(p.returncode, (0, 130, -number), err)  # -number: the signal came before the program had begun
-            stops += "interrupted; everything is saved, go on with: phrun long.lua --out stopped" in err
+            stops += "interrupted; all is saved, resume with: phrun long.lua --out stopped" in err
         self.assertGreater(stops, 0)
         self.phrun("long.lua", "--out", "stopped")
         self.assertIn("resumed", [e["event"] for e in self.events("stopped")])
@@ -233,7 +233,7 @@ class Failing(harness.Case):
                                       '{ { family = "gone", depth = 3, seed = 0 }, { family = { "ph", "resnet" }, depth = 3, seed = 0 } }')
         self.write("f.lua", text)
         done = self.phrun("f.lua", "--out", "r", want=1)
-        self.assertRegex(done.stderr, "stopped; -k goes on with the other cells")
+        self.assertRegex(done.stderr, "stopped; -k continues with the other cells")
         self.assertEqual([r["status"] for r in self.records("r").values()], ["failed"])
 
     def test_a_diverged_run_is_a_result(self):

@@ -385,7 +385,7 @@ return ph.experiment {
     end
   end)
 
-  it("refuses what is no contraction, naming the key", function()
+  it("refuses what is not a contraction, naming the key", function()
     for budget, text in pairs {
       ["{ contract = 0.5 }"] = "contract = kappa }", ["{ contrast = 3 }"] = "unknown key 'contrast'",
       ["{}"] = "contract = kappa }",

@@ -84,7 +84,7 @@ describe("cells", function()
   it("that are there twice are refused", function()
     local _, problem = load(replaced("{ family = { \"ph\", \"resnet\" }, depth = { 3, 5 }, seed = { 0, 1 } }",
       "{ { family = 'ph', depth = { 3, 5 } }, { family = 'ph', depth = 5 } }"))
-    assert.matches("the cell family=ph depth=5 seed=0 is there twice", problem)
+    assert.matches("the cell family=ph depth=5 seed=0 appears twice", problem)
   end)
 
   it("have only the axes of their grid", function()
@@ -188,7 +188,7 @@ describe("key=value", function()
       ["depth=2.5"] = "command line: depth element 1 must be a whole number, got 2.5",
       ["train.epochs=1,2"] = "train.epochs takes one value", ["depth="] = "depth= has no value",
       ["depth=3,,4"] = "an empty value",
-      depth = "'depth' is no key=value", ["train.lr=nan"] = "command line: adam: 'lr' must be a number",
+      depth = "'depth' is not key=value", ["train.lr=nan"] = "command line: adam: 'lr' must be a number",
       ["task.turns=2"] = "unknown key 'task.turns'",
       ["data=/x"] = "unknown key 'task.dir'", ["select.by=test.loss"] = "choosing by test data is refused",
       ["train.lr=-1"] = "must be greater than 0",

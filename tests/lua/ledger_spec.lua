@@ -142,7 +142,7 @@ describe("reading JSON of others", function()
       ["{"] = "a key expected, at byte 2", ["[1"] = "',' or ']' expected, at byte 3", ["[1 2]"] = "byte 4",
       ['{"a" 1}'] = "':' expected, at byte 6", ['"abc'] = "without end",
       ["tru"] = "a value expected", [""] = "a value expected, at byte 1",
-      ["1 x"] = "goes on after the value, at byte 3", ["-"] = "a value expected", ["[1,]"] = "a value expected",
+      ["1 x"] = "continues after the value, at byte 3", ["-"] = "a value expected", ["[1,]"] = "a value expected",
       ['"\\q"'] = "unknown escape", ['"\\ud800"'] = "surrogate", ["1e"] = "a number expected",
       ['{"a":1,}'] = "a key expected", ['"a\\"'] = "without end",
     } do

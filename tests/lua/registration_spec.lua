@@ -148,12 +148,12 @@ describe("the records in a log", function()
     assert.same({}, found.problems)
   end)
 
-  it("count once a run, the last; other numbers for the same end are told", function()
+  it("count once a run, the last; different numbers for the same end are reported", function()
     local found = recover.parse(
       table.concat({ line("a", "failed"), line("a", "done", 1), line("a", "done", 1), line("a", "done", 2) }, "\n"))
     assert.equal(1, #found.records)
     assert.equal(2, found.records[1].metrics.growth)
-    assert.same({ "line 4: c=a has other numbers than before; these count" }, found.problems)
+    assert.same({ "line 4: c=a: numbers differ from earlier; these count" }, found.problems)
   end)
 
   it("are left out when cut short or incomplete, with the line", function()

@@ -90,7 +90,7 @@ describe("a chart", function()
     end
   end)
 
-  it("leaves out what can not be drawn", function()
+  it("leaves out what cannot be drawn", function()
     local c = {
       title = "t", x_label = "x", y_label = "y", log = true,
       series = { { name = "a", points = { { x = 1, mean = 0 }, { x = 2, mean = math.huge }, { x = 3, mean = 10 } } } },

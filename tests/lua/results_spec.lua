@@ -93,7 +93,7 @@ describe("a results directory", function()
     assert.matches("line 1 was changed", problem)
   end)
 
-  it("is left unlocked when it can not be opened", function()
+  it("is left unlocked when it cannot be opened", function()
     local dir = temp_dir()
     assert(results.open(dir)):release()
     assert(native.write_file(dir .. "/ledger.jsonl", "{}\n"))
@@ -130,7 +130,7 @@ describe("what changed between two runs", function()
     return changes.between(now, before)
   end
 
-  it("is told by key with both values", function()
+  it("is reported by key with both values", function()
     assert.equal("changed: train lr: 0.001 -> 0.01", change { train = "adam{epochs=4,lr=0.01}" })
     assert.equal("changed: train kind: adam -> sgd", change { train = "sgd{epochs=4,lr=0.001}" })
     assert.equal('changed: task split: {"test":1,"train":2} -> {"test":1,"train":3}',
@@ -158,7 +158,7 @@ describe("measures", function()
     assert.same({ 0, 1 }, { measure.budget_of_sample({ 1, 2, 2.5 }, { 1, 1 }) })
     assert.same({ 1, 2 }, { measure.budget_of_sample({ 1, 4, 2 }, { 1, 1 }) })
     local above, largest = measure.budget_of_sample({ 1, 0 / 0, 2 }, { 1, 1 })
-    assert.equal(1, above, "a norm that is no number is a violation")
+    assert.equal(1, above, "a norm that is not a number is a violation")
     assert.is_true(largest ~= largest)
     assert.same({ 0, 1 + 5e-6 }, { measure.budget_of_sample({ 1, (1 + 5e-6) }, { 0 }) })
   end)
@@ -284,7 +284,7 @@ describe("workers", function()
     assert.equal(3, there.bbb.value)
   end)
 
-  it("that die are told, and the others go on", function()
+  it("that die are reported, and the others continue", function()
     local seen = run(2, { "dies", "lives" }, function(unit)
       if unit == "dies" then native.kill(native.pid(), "SIGKILL") end
       return { status = "fine" }

@@ -275,7 +275,7 @@ describe("what is wrong with a rule", function()
       check.plan({ rules = { ph.rule { "r", when } }, categories = {}, predictions = {} }, vocabulary), "\n")
   end
 
-  it("is told with the nearest valid word", function()
+  it("is reported with the nearest valid word", function()
     assert.equal("rule 'r': unknown metric 'growht' (did you mean 'growth'?)", errors { ph.mean { "growht" }, "<", 2 })
     assert.equal("rule 'r': the grid has no axis 'familly' (did you mean 'family'?)",
       errors { ph.mean { "growth", familly = "ph" }, "<", 2 })
@@ -285,7 +285,7 @@ describe("what is wrong with a rule", function()
       errors { ph.mean { "growth", depth = 96 }, "<", 2 })
     assert.equal("rule 'r': no value of the grid is in depth>=96",
       errors(ph.every { { ph.mean { "growth" }, "<", 2 }, depth = ph.at_least(96) }))
-    assert.equal("rule 'r': there is no rule 's' before this one (no rule stands before this one)", errors "s")
+    assert.equal("rule 'r': no earlier rule is named 's' (this is the first rule)", errors "s")
   end)
 
   it("refuses a choice by test data", function()
@@ -302,8 +302,8 @@ describe("what is wrong with a rule", function()
       assert.matches(pattern, problem, 1, true)
       assert.is_nil(problem:find "\n")
     end
-    refused("rule: 'x': a Lua function is no rule", ph.rule, { "x", function() return true end })
-    refused("is no comparison; there are < <= > >= == ~=", ph.rule, { "x", { 1, "=<", 2 } })
+    refused("rule: 'x': a rule cannot be a Lua function", ph.rule, { "x", function() return true end })
+    refused("unknown comparison '=<'; use < <= > >= == ~=", ph.rule, { "x", { 1, "=<", 2 } })
     refused("'growth' is a name; say how its runs become one number", ph.rule, { "x", { "growth", "<", 2 } })
     refused("mean: which metric?", ph.mean, {})
     refused("depth: the list has a hole at 2", ph.mean, { "growth", depth = { 30, [3] = 240 } })

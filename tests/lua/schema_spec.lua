@@ -1,4 +1,4 @@
--- Misspelt keys, wrong numbers, holes: every fault of a spec is told with its place and the nearest valid word.
+-- Misspelt keys, wrong numbers, holes: every fault of a spec is reported with its place and the nearest valid word.
 local ph = require "ph"
 local spec = require "ph.lang.spec"
 
@@ -37,12 +37,12 @@ describe("a correct spec", function()
 end)
 
 describe("misspelt keys", function()
-  it("are told with file, line and nearest key", function()
+  it("are reported with file, line and nearest key", function()
     has(errors("epochs = 2", "epochs = 2, patiance = 5"),
       "t.lua:9: adam: unknown key 'patiance' (did you mean 'patience'?)")
   end)
 
-  it("are told where they belong", function()
+  it("are reported where they belong", function()
     has(errors("circles {", "circles { lr = 0.1,"),
       "t.lua:4: task.circles: unknown key 'lr' (it belongs to train (adam, sgd) or select)")
     has(errors('name = "t"', 'name = "t", patience = 3'),
@@ -50,7 +50,7 @@ describe("misspelt keys", function()
     has(errors('name = "t"', 'name = "t", familly = "ph"'), "(did you mean the axis 'family' of grid?)")
   end)
 
-  it("are told all at once, in order of place", function()
+  it("are reported all at once, in order of place", function()
     local e, list = spec.load_text([[
 local ph = require "ph"
 return ph.experiment {
@@ -68,7 +68,7 @@ return ph.experiment {
     assert.same({ 3, 5, 9 }, lines)
   end)
 
-  it("in a block are told with the line in the block", function()
+  it("in a block are reported with the line in the block", function()
     has(errors("z + ph.tanh(z)", "z + ph.damping { step = 0.1, bugdet = 1 } * z"),
       "t.lua:6: damping: unknown key 'bugdet' (did you mean 'budget'?)")
   end)
@@ -86,13 +86,13 @@ return ph.experiment {
     has(errors("adam { lr = 0.1", "adam { 0.1"), "adam: takes keys by name; nothing belongs at position 1")
   end)
 
-  it("that are missing are told with their meaning", function()
+  it("that are missing are reported with their meaning", function()
     has(errors(", epochs = 2", ""), "t.lua:9: adam: key 'epochs' is missing")
   end)
 end)
 
 describe("undeclared names", function()
-  it("are told with the nearest name or string", function()
+  it("are reported with the nearest name or string", function()
     has(errors("grid = { depth = 3 }", 'grid = { depth = 3, family = resnt, x = { "resnet" } }'),
       't.lua:8: undeclared name \'resnt\' (did you mean "resnet"?)')
     has(errors("grid = { depth = 3 }", "grid = { depth = deepth }"), "undeclared name 'deepth' (did you mean 'depth'?)")

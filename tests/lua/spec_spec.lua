@@ -17,14 +17,14 @@ return require "ph".experiment {
 ]]
 
 describe("a spec", function()
-  it("that returns something else is told so", function()
+  it("that returns something else is reported", function()
     assert.matches("^t.lua: a spec must return an experiment, this one returns nothing; does it end with",
       (problem("local x = 1")))
     assert.matches("this one returns 3", (problem("return 3")))
     assert.matches("this one returns a table", (problem("return {}")))
   end)
 
-  it("with a syntax error is told where", function()
+  it("with a syntax error is reported with its place", function()
     assert.matches("^t.lua:2: ", (problem("local x = 1\nlocal local")))
   end)
 
@@ -141,9 +141,9 @@ describe("require", function()
     end
     assert.matches("t.lua:1: require 'nope': .*nope.lua", first("require 'nope'"))
     assert.matches("b.lua:1: require: 'a' requires itself", first("require 'a'"))
-    assert.matches("'../x' is no name of a file beside the spec", first("require '../x'"))
-    assert.matches("'/etc/passwd' is no name", first("require '/etc/passwd'"))
-    assert.matches("'ph.native' is no name",
-      first("require 'ph.native'"):gsub("require 'ph.native': .*", "'ph.native' is no name"))
+    assert.matches("'../x' is not the name of a file beside the spec", first("require '../x'"))
+    assert.matches("'/etc/passwd' is not the name", first("require '/etc/passwd'"))
+    assert.matches("'ph.native' is not the name",
+      first("require 'ph.native'"):gsub("require 'ph.native': .*", "'ph.native' is not the name"))
   end)
 end)

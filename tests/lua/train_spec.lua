@@ -193,7 +193,7 @@ describe("training", function()
     for _, tensor in pairs(checkpoint.read(path).final) do assert.is_nil(tensor:first_nonfinite()) end
   end)
 
-  it("starts over with a note when its checkpoint can not be read", function()
+  it("starts over with a note when its checkpoint cannot be read", function()
     local path = temp_file()
     assert(native.write_file(path, "not a checkpoint"))
     local saved, problem = checkpoint.read(path)

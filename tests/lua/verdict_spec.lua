@@ -198,7 +198,7 @@ describe("the audit of a ledger", function()
 end)
 
 describe("a verdict", function()
-  it("is 0 when the rules hold, 10 when they say no, 11 when they can not be evaluated", function()
+  it("is 0 when the rules hold, 10 when they say no, 11 when they cannot be evaluated", function()
     local function code_of(bound, metric)
       local _, code = judge(2, nil, { words.rule { "r", { words.mean { metric or "growth" }, "<=", bound } } })
       return code
@@ -206,7 +206,7 @@ describe("a verdict", function()
     assert.same({ 0, 10, 11 }, { code_of(2), code_of(1), code_of(2, "absent") })
   end)
 
-  it("says first that a ledger was recovered, for ever", function()
+  it("says first that a ledger was recovered, permanently", function()
     local out = judge(2, function(e) e.event, e.file = "recovered", nil end)
     assert.matches("^RECOVERED LEDGER", verdict.lines(out)[1])
   end)

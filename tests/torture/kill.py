@@ -73,7 +73,7 @@ def check(where):
     for folder in ("runs", "checkpoints"):
         for name in os.listdir(os.path.join(where, "killed", folder)):
             if subprocess.run(["h5dump", os.path.join(where, "killed", folder, name)], stdout=subprocess.DEVNULL).returncode:
-                sys.exit(folder + "/" + name + " can not be read")
+                sys.exit(folder + "/" + name + " cannot be read")
     left = [n for f in ("", "runs", "checkpoints") for n in os.listdir(os.path.join(where, "killed", f)) if ".tmp-" in n]
     if left:
         sys.exit("left behind: %s" % left)

@@ -10,9 +10,9 @@
 
 enum {
   BATCH = 128,     /* samples of a batch when nothing else is said */
-  TILE = 128,      /* samples of a tile at most, */
-  TILE_LEAST = 4,  /* at least, */
-  TILE_ROWS = 512, /* and rows of one that has several a sample */
+  TILE = 128,      /* most samples of a tile */
+  TILE_LEAST = 4,  /* least samples of a tile */
+  TILE_ROWS = 512, /* most rows of a tile whose samples have several rows */
   GROUPS_MOST = 16,
   SPLIT_FROM = 32,      /* samples of a batch that is worth two groups */
   WINDOWS_FROM = 4,     /* iterations of a stream that is worth cutting into windows */

@@ -155,7 +155,7 @@ function rules.contraction(out, args, attrs)
   return out
 end
 
---- Whether the arguments are by construction what the op is meant for: a cayley of a free matrix is no transport.
+--- Whether the arguments are by construction what the op is meant for: a cayley of a free matrix is not a transport.
 local function promised(row, args)
   for i, a in ipairs(args) do
     local kind = row.args:sub(i, i)

@@ -21,7 +21,7 @@ function show.of_groups(groups)
 end
 
 local measured <const> = {
-  { "growth", "median ||z_L||/||z_0||" }, { "port.ratio", "largest ||z_L|| over its port budget" },
+  { "growth", "median ||z_L||/||z_0||" }, { "port.ratio", "largest ||z_t|| over its port budget" },
   { "port.violations", "states above their port budget" },
   { "grad.first", "||g_0||/||g_L||" }, { "grad.max", "largest ||g_t||/||g_L||" },
   { "grad.min", "smallest ||g_t||/||g_L||" },

@@ -8,7 +8,7 @@ local sorted_keys = require "ph.util.sorted_keys"
 
 local curves = {}
 
---- More curves than this in one picture can not be told apart.
+--- More curves than this in one picture cannot be told apart.
 local most_curves <const>, most_in_text <const> = 12, 4
 
 local function column_index(columns, name)

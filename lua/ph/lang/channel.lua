@@ -110,7 +110,7 @@ end)
 --- damping_of { R = matrix, step = h }: the dissipation of a given R.
 local R_key <const> = { name = "R", kind = "any", required = true, doc = "symmetric positive semidefinite matrix" }
 channel.damping_of = schema.constructor({
-  name = "damping_of", section = "channels", doc = "Lam of a matrix R that is given, for exploring.",
+  name = "damping_of", section = "channels", doc = "Lambda of a given R, for exploration.",
   example = "ph.damping_of { R = 4 * ph.eye(3), step = 1 }", keys = { R_key, step_key },
 }, function(v) return ops.call("damping", { v.R }, { step = v.step }) end)
 

@@ -68,7 +68,7 @@ the cell's run. Nothing can be chosen by test data.
 
 | argument | meaning |
 |---|---|
-| `depth=240`, `family=ph,resnet` | an axis: when the grid has all these values, only they remain (sub-grids without them drop out); otherwise they take the axis' place |
+| `depth=240`, `family=ph,resnet` | an axis: when the grid has all these values, only they remain (sub-grids without them drop out); otherwise they replace the axis |
 | `train.epochs=5`, `task.noise=0.3` | a key of the protocol, or of every task that has it |
 | `select.lr=1e-3,3e-3` | candidates |
 | `data=DIR` | short for `task.dir=DIR` |
@@ -79,7 +79,7 @@ A change is part of what it changes, and so of the names of the runs.
 
 A run is named by the hash of its meaning: cell, candidate, seed, task, contents of data files, protocol, measures, IR text.
 Comments, indentation, order of keys and moved helper functions change none of these. A changed number, block or data file
-changes exactly the runs it concerns. Keys that are "not hashed" are no part of it.
+changes exactly the runs it concerns. Keys that are "not hashed" do not belong to it.
 
 Results keep their names when the language grows. A key that came after version 1 ("since version N") is written only when its
 value is not its default, so older specs mean what they meant. A released default never changes: a better one comes with a new
@@ -89,7 +89,7 @@ runs that were measured with an earlier one are made again, and `phrun run -n` s
 ## The sandbox
 
 Specs are text. They see `ph`, `assert error ipairs pairs select tonumber tostring type` and the libraries `math string table utf8`
-without chance and without code loading; `pairs` goes through keys in order. `require "name"` loads `name.lua` beside the spec,
+without randomness or code loading; `pairs` goes through keys in order. `require "name"` loads `name.lua` beside the spec,
 whose text is recorded with the spec's. Instructions and memory of loading and of tracing each cell are limited.
 
 ## Exit codes
@@ -102,7 +102,7 @@ whose text is recorded with the spec's. Instructions and memory of loading and o
 | 3 | a file was tampered with, or belongs to something else |
 | 10 | the rules say no |
 | 11 | guarded: data changed, test set opened twice, not evaluable |
-| 130 | interrupted; the same command goes on |
+| 130 | interrupted; the same command resumes |
 ]]
 
 local function cell_text(s) return (tostring(s):gsub("|", "\\|"):gsub("\n", " ")) end

@@ -179,7 +179,7 @@ local function stream_segment(model, s, shape, name)
   return text, read and read_shape(read, iterations) or state
 end
 
---- A run of stages that are no streams: one segment, or nothing if they leave the value as it is.
+--- A sequence of stages without a stream: one segment, or nothing if they leave the value as it is.
 local function stage_segment(model, stages, first, last, shape, name)
   local trace = trace_of(model, shape.cols)
   local start = symbol.leaf(trace, "state", shape)

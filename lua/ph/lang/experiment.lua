@@ -62,8 +62,7 @@ schema.define {
     { "figures", kind = "list", of = { kind = "string" }, affects = false,
       doc = "metrics that the report draws; default: the usual ones" },
     { "seeds", kind = "choice", allowed = { "cell", "lock" }, default = "cell",
-      doc = "a run's seed is its cell's (cell), or comes from that and the hash of the lock (lock), so that nobody "
-        .. "chose it" },
+      doc = "a run's seed: the cell's (cell), or derived from it and the lock's hash (lock), so nobody chose it" },
     { "dtype", kind = "choice", allowed = { "f32", "f64" }, default = "f32", since = 2,
       doc = "numbers of the training: f32, or f64 for twice the memory and about half the speed" },
     schema.edition_key,
@@ -274,7 +273,8 @@ local function check_rate(self)
   if not ok then schema.report(problem) end
 end
 
---- Compiles the model of every cell; an error is told once, with the first cell that has it. True when there was none.
+--- Compiles the model of every cell; an error is reported once, with the first cell that has it. True when there is
+-- none.
 function Experiment:check_models()
   local told, good = {}, true
   for _, cell in ipairs(self:cells()) do
@@ -315,7 +315,7 @@ end
 function Experiment:check()
   if #self:cells() == 0 then return report({ "grid" }, "grid: has no cell") end
   local twice = grid.duplicate(self:cells())
-  if twice then report({ "grid" }, "grid: the cell %s is there twice", twice) end
+  if twice then report({ "grid" }, "grid: the cell %s appears twice", twice) end
   check_rate(self)
   if self:check_models() then
     check_axes(self)

@@ -111,7 +111,7 @@ end
 local function times_identity(one, v, side)
   if is_identity(v) then return v end
   if type(v) == "number" then
-    schema.fail("multiply", "a number times the identity is a matrix that is no parameter; scale the product instead")
+    schema.fail("multiply", "a number times the identity is a matrix, not a parameter; scale the product instead")
   end
   local is_state = domain(v) == "state"
   if is_state and side == "cols" then schema.fail("multiply", "a matrix stands left of the state: write M * z") end
@@ -190,7 +190,7 @@ for _, row in ipairs(op_table.rows) do
 end
 
 schema.describe("cayley_of", "functions", "ph.cayley_of(S)",
-  "C = (I + S/2)^-1 (I - S/2) of a skew matrix S that is given.")
+  "C = (I + S/2)^-1 (I - S/2) of a given skew matrix S.")
 function ops.cayley_of(s) return ops.call("cayley", { operand("cayley_of", s) }) end
 
 --- A parameter: a symbol inside a block; outside, a tensor drawn from (seed, name).

@@ -26,10 +26,10 @@ local function value_of(word)
   return word
 end
 
---- "depth=30,120" -> "depth", { 30, 120 }, "30,120". Raises when it is no key=value.
+--- "depth=30,120" -> "depth", { 30, 120 }, "30,120". Raises when it is not key=value.
 function override.parse(text)
   local key, rest = text:match "^([%a_][%w_%.]*)=(.*)$"
-  if not key then fail("'%s' is no key=value", text) end
+  if not key then fail("'%s' is not key=value", text) end
   if rest == "" then fail("%s= has no value", key) end
   local values = {}
   for word in (rest .. ","):gmatch "([^,]*)," do

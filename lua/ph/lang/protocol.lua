@@ -87,8 +87,7 @@ local function keys(own)
     { "warmup", kind = "number", above = 0, max = 1000000, doc = "epochs of warm-up, for the schedules with warmup" },
     { "lr_min", kind = "number", min = 0, max = 1e6, default = 0, doc = "where cosine ends" },
     { "patience", kind = "integer", min = 0, max = 1000000, default = 0,
-      doc = "stop after so many epochs in a row without a better value; 0: never. A value that is not a number is "
-        .. "never the best, and its epoch is one without a better value" },
+      doc = "stop after this many epochs in a row without improvement; 0: never. NaN never counts as an improvement" },
     { "monitor", kind = "monitor", default = "val.accuracy",
       doc = "value that says which epoch is best: val.accuracy or val.loss" },
     { "clip", kind = "number", min = 0, max = 1e12, default = 0,

@@ -116,7 +116,7 @@ local function read_text(path)
   if not text then
     error(string.format("%s: %s", path, tostring(problem):gsub("^" .. path:gsub("%p", "%%%0") .. ": ", "")), 0)
   end
-  if text:sub(1, 1) == "\27" then error(path .. ": a compiled chunk is no spec; only text is read", 0) end
+  if text:sub(1, 1) == "\27" then error(path .. ": a spec must be Lua text, got a compiled chunk", 0) end
   return (text:gsub("^\xef\xbb\xbf", "")) -- the mark that some editors put before UTF-8
 end
 
@@ -125,7 +125,8 @@ local function sibling_loader(path, files, state)
   local dir, loaded, loading = path:match "^(.*/)[^/]*$" or "", {}, {}
   return function(name)
     if type(name) ~= "string" or not name:find "^[%a_][%w_]*$" and not name:find "^[%a_][%w_%.]*[%w_]$" then
-      error(string.format("%srequire: '%s' is no name of a file beside the spec", where.prefix(), tostring(name)), 0)
+      local message = string.format("require: '%s' is not the name of a file beside the spec", tostring(name))
+      error(where.prefix() .. message, 0)
     end
     if loaded[name] ~= nil then return loaded[name] end
     if loading[name] then error(string.format("%srequire: '%s' requires itself", where.prefix(), name), 0) end

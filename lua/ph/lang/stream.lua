@@ -30,7 +30,7 @@ local block = {
     { "width", kind = "integer", min = 1, max = 65536, doc = "width of a state that starts from zero" },
     { "block", kind = "callable", required = true, doc = "function(z) or, driven, function(x, u): the next state" },
     { "read", kind = "callable",
-      doc = "function(x): what goes on of each iteration, one position each; without it the last state goes on" },
+      doc = "function(x): what goes on of each iteration, one position each; without it the last state is the output" },
     { "tied", kind = "boolean", since = 2,
       doc = "one set of parameters for all iterations; default: false with depth, true without" },
     { "driven", kind = "boolean", since = 2,

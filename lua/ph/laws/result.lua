@@ -36,7 +36,7 @@ function result.square(law, t)
   local shape = type(t) == "userdata" and t:shape() or nil
   if not shape or #shape ~= 2 or shape[1] ~= shape[2] then
     local got = shape and "(" .. table.concat(shape, ", ") .. ")" or type(t)
-    error(string.format("%s: a square matrix is needed, got %s", law, got), 0)
+    error(string.format("%s: the argument must be a square matrix, got %s", law, got), 0)
   end
   return shape[1]
 end

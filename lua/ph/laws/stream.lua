@@ -20,7 +20,7 @@ function stream.is(v) return getmetatable(v) == Stream end
 
 local function check(law, v)
   if not stream.is(v) then
-    error(law .. ": a stream is needed (ph.law_stream { A =, L =, step = } or ph.random_stream { ... })", 0)
+    error(law .. ": the argument must be a stream (ph.law_stream { A =, L =, step = } or ph.random_stream { ... })", 0)
   end
   return v
 end
@@ -203,7 +203,7 @@ function stream.necessity(s)
   check("necessity", s)
   local ranks = 0
   for _, layer in ipairs(s.layers) do
-    for _, x in ipairs(layer.x or error("necessity: a stream with known damping is needed", 0)) do
+    for _, x in ipairs(layer.x or error("necessity: the damping of the stream must be known", 0)) do
       if x > 1e-12 then ranks = ranks + 1 end
     end
   end

@@ -2,7 +2,7 @@
 -- against it.
 --
 -- A run counts when it is one that the registration names, ended after the lock, carries the lock's hash, and its file,
--- where it is here, is what the ledger says. Whatever else lies in the directory is told and does not count:
+-- where it is here, is what the ledger says. Everything else in the directory is reported and does not count:
 --   tampered  broken chain; registration edited, replaced or deleted; run file edited or copied over; a run of another
 --             lock under a locked name; a choice of candidate that validation does not support
 --   guard     a test set opened more than once, data that changed
@@ -39,7 +39,7 @@ function Audit:check_registration(reg)
   local event, text = last_lock(self.state.events), json.encode(reg.plan)
   self.locked_at = event and event.n or 0
   if not event and not self.recovered then
-    self:add("tampered", "the ledger knows no lock: registration.json was put beside it, or the ledger was replaced")
+    self:add("tampered", "the ledger has no lock: registration.json was added later, or the ledger replaced")
   end
   local differences = event and json.encode(event.plan) ~= text and plan.differences(event.plan, reg.plan) or {}
   for i, d in ipairs(differences) do

@@ -155,7 +155,7 @@ local function is_registration(reg)
   return type(p) == "table" and type(p.cells) == "table" and type(p.tasks) == "table" and type(p.train) == "table"
 end
 
---- The registration of a directory; nil without one. Raises when it can not be read, or
+--- The registration of a directory; nil without one. Raises when it cannot be read, or
 -- is missing though the ledger knows it.
 function registration.read(dir)
   local path = registration.path(dir)
@@ -312,7 +312,7 @@ end
 
 local function already(dir, old, reg)
   if old.lock == reg.lock then return true end
-  fault.raise(fault.TAMPERED, "%s is locked already under %s and stays so; --out chooses another directory\n%s", dir,
+  fault.raise(fault.TAMPERED, "%s is already locked under %s; --out chooses another directory\n%s", dir,
     old.lock:sub(1, 12),
     table.concat(registration.lines(without_consequences(registration.compare(old.plan, reg.plan))), "\n"))
 end

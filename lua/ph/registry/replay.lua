@@ -3,7 +3,7 @@
 -- The spec's text and its sibling files come from the run file itself, so nothing but the results directory
 -- is needed (and the data, if a task reads files). The candidates are those with the smallest run hashes:
 -- nobody chose them, and every reader gets the same ones. On another class of CPU than the run's the bits may
--- differ; then the largest difference is told.
+-- differ; then the largest difference is reported.
 
 local native = require "ph.native"
 local fault = require "ph.util.fault"

@@ -253,8 +253,7 @@ function parts.certificates(outcome)
   local out, seen, most <const> = { heading "Certificates" }, {}, 40
   out[2] = {
     kind = "text", tone = "quiet",
-    text = "What holds by construction, and what at the trained weights of the first seed; figures of samples are no "
-      .. "bounds.",
+    text = "Bounds by construction and at the first seed's trained weights; measured values are not bounds.",
   }
   for i, cell in ipairs(outcome.audit.table.cells) do
     local planned = outcome.reg.plan.cells[i]

@@ -70,7 +70,7 @@ function build.count(t)
   local b, e2 = one_bound(p.opts)
   if not b then return nil, e2 end
   if p.opts.status and not statuses[p.opts.status] then
-    return nil, read.what(p.opts.status) .. " is no status: done, diverged, failed, killed", "status"
+    return nil, read.what(p.opts.status) .. " is not a status: done, diverged, failed, killed", "status"
   end
   if p.first ~= nil and type(p.first) ~= "string" then
     return nil, "expected the name of a metric, got " .. read.what(p.first), 1

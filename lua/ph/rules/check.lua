@@ -1,5 +1,5 @@
 --- Holds rules against the experiment they belong to: metrics that are measured, axes and values that the grid has,
--- names of rules that exist, no choice by test data. What is wrong is told before anything is locked or run.
+-- names of rules that exist, no choice by test data. Faults are reported before anything is locked or run.
 --
 -- vocabulary = { metrics = { name = true }, axes = { name = { values } }, candidates = { name = { values } },
 -- any_value = true when values that the grid has not are let pass }
@@ -150,9 +150,9 @@ function walk.rule(self, node)
   local hint = suggest.hint(node.name, sorted_keys(self.known))
   if hint == "" then
     hint = next(self.known) and " (rules before this one: " .. table.concat(sorted_keys(self.known), ", ") .. ")"
-      or " (no rule stands before this one)"
+      or " (this is the first rule)"
   end
-  self:say("there is no rule '%s' before this one%s", node.name, hint)
+  self:say("no earlier rule is named '%s'%s", node.name, hint)
 end
 
 function walk.unevaluable(self, node)
@@ -184,7 +184,7 @@ local function check_axes(self)
   for _, axis in ipairs(sorted_keys(self.vocabulary.axes)) do
     self.place = "grid"
     if read.reserved[axis] then
-      self:say("the axis '%s' has the name of an option of rules; call it something else", axis)
+      self:say("axis name '%s' clashes with a rule option; rename the axis", axis)
     end
   end
 end

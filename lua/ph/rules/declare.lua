@@ -73,7 +73,7 @@ function declare.prediction(t)
   if problem then return nil, problem, key end
   local value, why = read.number(t[2])
   if not value or type(value) == "number" then
-    return nil, string.format("'%s': %s", t[1], why or "a constant is no prediction"), 2
+    return nil, string.format("'%s': %s", t[1], why or "a prediction cannot be a constant"), 2
   end
   local b, e = band_of(t)
   if not b then return nil, string.format("'%s': %s", t[1], e) end

@@ -172,7 +172,7 @@ local function of_kind(list, kind)
   return out
 end
 
---- { rules, categories, predictions, gates } of an experiment, each a list of plain data. reject(key, message) is told
+--- { rules, categories, predictions, gates } of an experiment, each a list of plain data. reject(key, message) gets
 -- what does not belong there.
 function rules.plan(experiment, reject)
   reject = reject or function() end

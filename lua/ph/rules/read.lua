@@ -16,7 +16,7 @@ local conditions <const> = {
   compare = 1, band = 1, all = 1, any = 1, none = 1, every = 1, some = 1, rule = 1, unevaluable = 1,
 }
 
---- Words that a grid axis can not have as its name when rules are to speak of it.
+--- Words that a grid axis cannot have as its name when rules are to speak of it.
 read.reserved = {
   runs = true, diverged = true, status = true, below = true, above = true, at_least = true, at_most = true,
   order = true, ties = true, among = true, name = true, note = true,
@@ -71,7 +71,7 @@ local function compare(t)
   local left, e1 = read.number(t[1])
   if not left then return nil, e1, 1 end
   if not signs[t[2]] then
-    return nil, string.format("%s is no comparison; there are < <= > >= == ~=", read.what(t[2])), 2
+    return nil, string.format("unknown comparison %s; use < <= > >= == ~=", read.what(t[2])), 2
   end
   local right, e2 = read.number(t[3])
   if not right then return nil, e2, 3 end
@@ -82,7 +82,7 @@ end
 --- A condition: what a condition constructor made, { a, "<=", b }, or the name of an earlier rule.
 function read.condition(v)
   if type(v) == "string" then return { op = "rule", name = v } end
-  if type(v) == "function" then return nil, "a Lua function is no rule: rules are data that can be locked" end
+  if type(v) == "function" then return nil, "a rule cannot be a Lua function: rules are data" end
   if type(v) ~= "table" then return nil, "expected a condition, got " .. read.what(v) end
   if v.op and conditions[v.op] then return v end
   if v.op then

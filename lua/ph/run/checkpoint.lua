@@ -1,4 +1,4 @@
---- The state of a run on disk: everything that training needs to go on with the same bits, in one HDF5 file that
+--- The state of a run on disk: everything that training needs to resume with the same bits, in one HDF5 file that
 -- appears whole or not at all.
 --
 --   /state (JSON: epoch, step, sums, early stopping, ...)  /history (epochs, columns)

@@ -1,4 +1,4 @@
---- Early stopping as a pure object: it is told one validation value an epoch and knows
+--- Early stopping as a pure object: it receives one validation value per epoch and knows
 -- which epoch is best and when to stop.
 --
 -- Policy: a value is better when it is strictly better than the best so far (first of equals wins). A value that is not

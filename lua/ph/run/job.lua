@@ -39,7 +39,7 @@ local function measures_of(experiment)
   return names, table.concat(texts, " ")
 end
 
---- The canonical text of a run. A run under a lock is another run than the same without: it is made again.
+--- The canonical text of a run. A run under a lock is not the run without one: it is trained again.
 local function text_of(one)
   local lines = {
     "phrun-run " .. text_version, "cell " .. one.cell_label, "seed " .. canon.number(one.seed),

@@ -107,7 +107,7 @@ end
 
 --- Reads a directory's ledger. Returns { events, runs, chain_ok, problem, torn, last, bytes }; `runs` has the last
 -- record of each run in the order in which the runs first ended. A directory without ledger gives an empty one. nil and
--- a message when the file can not be read.
+-- a message when the file cannot be read.
 function ledger.read(dir)
   local path = ledger.path(dir)
   if not native.stat(path) then

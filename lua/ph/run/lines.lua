@@ -1,4 +1,4 @@
---- What a run tells while it goes on: one line when a candidate is trained, one when a cell is done, and the
+--- What a run prints while it works: one line when a candidate is trained, one when a cell is done, and the
 -- machine-readable line of each record.
 
 local native = require "ph.native"

@@ -68,7 +68,7 @@ local function child(self, unit, out)
 end
 
 function Pool:start(unit)
-  if self.prepare then pcall(self.prepare, unit) end -- what fails here fails again, and is told, in the worker
+  if self.prepare then pcall(self.prepare, unit) end -- what fails here fails again in the worker, which reports it
   local from, to = native.pipe()
   collectgarbage()
   local pid = native.fork()

@@ -2,7 +2,7 @@
 --
 -- Cells are trained candidate by candidate; when the last candidate of a cell is trained, one is chosen on validation
 -- and the cell is finished (test set, measures, run files). What is finished is not done again; what was interrupted
--- goes on where it was. A diverged run is a result; a broken one is a failure that is told when it happens.
+-- resumes where it stopped. A diverged run is a result; a failed one is reported when it happens.
 
 local native = require "ph.native"
 local fault = require "ph.util.fault"
@@ -165,7 +165,7 @@ function Session:receive(unit, message)
     self.progress:advance(0, 0, epoch_note(one, message))
   elseif message.kind == "resumed" then
     self:append { event = "resumed", run = one.run, label = one.label, epoch = message.epoch, step = message.step }
-    self:note(string.format("%s goes on in epoch %d, after step %d", one.short, message.epoch, message.step))
+    self:note(string.format("%s resumes in epoch %d, after step %d", one.short, message.epoch, message.step))
     self.progress:drop(message.epochs * one.weight)
     unit.worked = (unit.worked or 0) + message.epochs
   elseif message.kind == "note" then
@@ -187,7 +187,7 @@ function Session:fail(one, outcome)
   lines.print_record(record)
   if not self.keep_going then
     self.halted = true
-    if #self.queue >= self.at then self:note("stopped; -k goes on with the other cells", true) end
+    if #self.queue >= self.at then self:note("stopped; -k continues with the other cells", true) end
   end
 end
 

@@ -42,8 +42,8 @@ function train.new(options)
   return self
 end
 
---- Draws the parameters, or takes everything from a checkpoint. Returns true when it goes on from one.
--- nil and a message when there is a checkpoint that can not be read (the run then starts over).
+--- Draws the parameters, or takes everything from a checkpoint. Returns true when it resumes from one.
+-- nil and a message when there is a checkpoint that cannot be read (the run then starts over).
 function Training:begin()
   local saved, problem = checkpoint.read(self.path)
   if not saved then
@@ -123,7 +123,7 @@ function Training:save_if_due(share)
   if native.now() - self.saved_at >= self.every * share then self:save() end
 end
 
---- Runs an epoch from where the state stands. Returns false when it was told to stop.
+--- Runs an epoch from where the state stands. Returns false when it was asked to stop.
 function Training:one_epoch()
   local s = self.state
   local order = native.permutation(self.seed, "order/" .. s.epoch, 0, self.n_train)
@@ -139,7 +139,7 @@ function Training:one_epoch()
 end
 
 --- Trains to the end. Returns the state's status: "trained", "diverged", or
--- "interrupted" (saved; the same call goes on).
+-- "interrupted" (saved; the same call resumes).
 function Training:run()
   self.started = native.now()
   while self.state.status == "running" do

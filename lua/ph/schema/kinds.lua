@@ -114,7 +114,7 @@ function kinds.object(v, key)
   return nil, got(key.object_text or ("a " .. key.object:gsub("^ph%.", "")), v)
 end
 
---- Length of a list, or nil and what is wrong: a key that is no position, or the index of a hole.
+--- Length of a list, or nil and what is wrong: a key that is not a position, or the index of a hole.
 function kinds.list_length(t)
   local count, last = 0, 0
   for k in pairs(t) do

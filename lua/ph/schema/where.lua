@@ -184,7 +184,7 @@ local function mentions(source, name, line)
 end
 
 --- Path and line of the constructor being called; `path` names a key inside its braces ({ "grid", "depth" }); without a
--- constructor the line being run. nil when the caller is no spec (the REPL, tests).
+-- constructor the line being run. nil when the caller is not a spec (the REPL, tests).
 function where.find(constructor, path)
   local source, line = frame()
   local name = constructor and constructor:match "[%w_]+$"

@@ -133,7 +133,7 @@ local function unescape(text, at)
   end
 end
 
---- The text whose first byte after the quote is at `at`, and where it goes on.
+--- The text whose first byte after the quote is at `at`, and the position after it.
 local function text_at(s, at)
   local stop = find(s, '["\\]', at)
   while stop and byte(s, stop) == 92 do stop = find(s, '["\\]', stop + 2) end
@@ -204,7 +204,7 @@ end
 local function whole(text)
   local v, at = value_at(text, 1, 0)
   at = skip(text, at)
-  if at <= #text then fail(at, "text goes on after the value") end
+  if at <= #text then fail(at, "text continues after the value") end
   return v
 end
 

@@ -44,7 +44,7 @@ local function peer_file(args)
   return native.stat(path) and native.realpath(path)
 end
 
---- The peer's seconds of a step: list, one for each of its groups; nil and one line when it can not run.
+--- The peer's seconds of a step: list, one for each of its groups; nil and one line when it cannot run.
 local function time_peer(args, file, case)
   local code, out, problem = native.popen({
     args.python, file, "--case", case[1], "batched", tostring(case[2]), tostring(case[4]), "--threads",
@@ -156,7 +156,7 @@ local function ratios(times)
     1.7)
 end
 
---- Runs the cases that fit the machine and prints a table. Returns 0: a slow machine is no error.
+--- Runs the cases that fit the machine and prints a table. Returns 0: a slow machine is not an error.
 function e6.run(args)
   local file, cores = peer_file(args), native.machine().cores
   local peak = native.kern_peak("f32", 0.5)

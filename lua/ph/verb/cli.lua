@@ -96,7 +96,7 @@ local function help_text()
     "phrun - neural streams whose stability is built in", "", "usage: phrun [VERB] FILE [key=value ...] [options]", "",
   }
   for _, v in ipairs(cli.verbs()) do out[#out + 1] = string.format("  %-8s %s", v[1], v[3]) end
-  out[#out + 1] = "\nphrun VERB --help tells the options of a verb; phrun --version -v tells version and machine; "
+  out[#out + 1] = "\nphrun VERB --help lists its options; phrun --version -v shows version and machine; "
     .. "phrun alone opens the interactive session."
   return table.concat(out, "\n") .. "\n"
 end

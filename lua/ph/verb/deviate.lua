@@ -1,8 +1,8 @@
---- `phrun deviate SPEC|DIR --reason "..."`: records a departure from the lock, with its reason, for ever.
+--- `phrun deviate SPEC|DIR --reason "..."`: records a departure from the lock permanently, with its reason.
 --
 -- With a spec: every field in which it differs from the lock is recorded with both values; runs under the changed spec
--- then count, marked. Rules, categories and predictions can not be departed from: the verdict applies the locked ones
--- whatever happens. With a directory: a departure that no field shows (another machine, a power cut).
+-- then count, marked. Rules, categories and predictions cannot be changed: the verdict always applies the
+-- locked ones. With a directory: a departure that no field shows (another machine, a power cut).
 
 local native = require "ph.native"
 local fault = require "ph.util.fault"
@@ -31,9 +31,8 @@ local function refuse_rules(differences)
   for _, d in ipairs(differences) do
     for _, prefix in ipairs(fixed) do
       if plan.under(d.field, prefix) then
-        fault.raise(fault.TAMPERED,
-          "%s can not be departed from: the verdict applies the locked rules; a new plan needs a new lock in "
-          .. "another directory\n  %s", prefix, plan.line(d))
+        fault.raise(fault.TAMPERED, "%s cannot be changed after the lock; lock a new plan in another directory\n  %s",
+          prefix, plan.line(d))
       end
     end
   end
@@ -56,7 +55,7 @@ local function check_fields(differences, fields)
   for _, f in ipairs(fields) do
     local found = false
     for _, d in ipairs(differences) do found = found or plan.under(d.field, f) end
-    if not found then fault.raise(fault.USAGE, "'%s' is as it was locked", f) end
+    if not found then fault.raise(fault.USAGE, "'%s' is unchanged", f) end
   end
 end
 
@@ -80,7 +79,7 @@ local function event_of_spec(args)
   local differences = registration.unrecorded(reg, now, registration.deviations(dir))
   if #differences == 0 then
     fault.raise(fault.USAGE,
-      "%s: the spec is as it was locked (name the directory for a departure that no field shows)", dir)
+      "%s: the spec is unchanged (name the directory for a departure that no field shows)", dir)
   end
   refuse_rules(differences)
   check_fields(differences, args.field or {})
@@ -111,7 +110,7 @@ end
 
 function deviation.main(args)
   if not args.reason or not args.reason:find "%S" then
-    fault.raise(fault.USAGE, "deviate: --reason \"why\" is needed")
+    fault.raise(fault.USAGE, "deviate: a reason must be given: --reason \"why\"")
   end
   local at = native.stat(args.spec)
   local dir, event = (at and at.kind == "dir" and event_of_directory or event_of_spec)(args)

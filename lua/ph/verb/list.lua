@@ -10,7 +10,7 @@
 
 return {
   { "run", "ph.verb.run",
-    "run an experiment: train every cell, measure, save; goes on where it was (the default verb)" },
+    "run an experiment: train every cell, measure, save; resumes where it stopped (the default verb)" },
   { "check", "ph.verb.check",
     "compile only: shapes, parameters, cost, time and the bounds that hold; of a run file, the bounds at its weights" },
   { "lock", "ph.verb.lock", "freeze grid, protocol, data and rules of a spec under a hash" },

@@ -29,7 +29,7 @@ function lock.main(args)
   local dir = options.directory(args, experiment)
   local reg, older, before = registration.lock(experiment, dir)
   native.write(1,
-    string.format("%s %s under %s\n  %s\n  %s\n", experiment.name, before and "is locked already" or "locked", reg.lock,
+    string.format("%s %s under %s\n  %s\n  %s\n", experiment.name, before and "is already locked" or "locked", reg.lock,
       counts(reg.plan), registration.path(dir)))
   if older > 0 then
     native.write(1,

@@ -1,9 +1,9 @@
 --- `phrun recover LOG --out DIR`: rebuilds a ledger from a run's log, from its lines "run-record {json}".
 --
 -- Every event of such a ledger is `recovered`; nothing ever takes the mark away, and a verdict over it says
--- so first. The log carries what the runs printed, so weights and profiles stay lost. A line that is cut
--- short or is no record is told and left out. Of several records of a run the last counts; when two that
--- ended alike have other numbers, that is told.
+-- so first. The log carries what the runs printed, so weights and profiles stay lost. Truncated lines
+-- and lines without a record are reported and skipped. Of several records of a run the last counts; two with
+-- the same end but different numbers are reported.
 
 local native = require "ph.native"
 local fault = require "ph.util.fault"
@@ -48,7 +48,7 @@ function recover.parse(text)
     if record then
       local slot = by_run[record.run] or #out.records + 1
       if out.records[slot] and contradicts(out.records[slot], record) then
-        tell("%s has other numbers than before; these count", record.label)
+        tell("%s: numbers differ from earlier; these count", record.label)
       end
       by_run[record.run], out.records[slot] = slot, record
     elseif stop then
@@ -63,7 +63,7 @@ local function fresh_store(dir)
   if native.stat(ledger.path(dir)) then
     local state = fault.check(fault.RUNTIME, ledger.read(dir))
     if #state.events > 0 or state.problem then
-      fault.raise(fault.RUNTIME, "%s has a ledger already; a recovered one goes into a directory of its own (--out)",
+      fault.raise(fault.RUNTIME, "%s already has a ledger; a recovered one needs its own directory (--out)",
         dir)
     end
   end
@@ -86,7 +86,7 @@ local function write(store, records, log, sha)
 end
 
 function recover.main(args)
-  if not args.out then fault.raise(fault.USAGE, "recover: --out DIR is needed") end
+  if not args.out then fault.raise(fault.USAGE, "recover: a directory must be given: --out DIR") end
   local text = fault.check(fault.RUNTIME, native.read_file(args.log))
   local found = recover.parse(text)
   for _, problem in ipairs(found.problems) do native.write(2, args.log .. ": " .. problem .. "\n") end
@@ -94,7 +94,7 @@ function recover.main(args)
   local dir = args.out:gsub("(.)/+$", "%1")
   write(fresh_store(dir), found.records, args.log, native.sha256(text))
   native.write(1,
-    string.format("%s: %d runs recovered from %s, %d lines left out; marked as recovered for ever\n", dir,
+    string.format("%s: %d runs recovered from %s, %d lines left out; permanently marked as recovered\n", dir,
       #found.records, args.log, found.left_out))
   return #found.problems > 0 and fault.RUNTIME or 0
 end

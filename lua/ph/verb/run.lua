@@ -22,7 +22,7 @@ function run.arguments(parser)
   options.spec(parser)
   options.out(parser)
   options.workers(parser)
-  parser:flag("-k --keep-going"):description "go on with the other cells when one fails"
+  parser:flag("-k --keep-going"):description "continue with the other cells when one fails"
   parser:flag("-n --dry-run"):description "only say what would run, and why"
   parser:flag("-q --quiet"):description "no progress"
   parser:option("--checkpoint"):argname "SECONDS":convert(options.seconds)
@@ -39,7 +39,7 @@ function run.decide(store, one)
       record.status == "diverged" and "already done: it diverged"
         or "already done: same model, task, data, protocol and measures"
   end
-  if native.stat(results.checkpoint_path(store.dir, one.run)) then return "resume", "goes on from its checkpoint" end
+  if native.stat(results.checkpoint_path(store.dir, one.run)) then return "resume", "resumes from its checkpoint" end
   local before = store.records[one.run]
   if before and before.status == "failed" then return "run", "failed before: " .. tostring(before.reason) end
   if before and results.closed(before) then return "run", "its file is missing or empty" end
@@ -59,7 +59,7 @@ local function dry_run(store, cells)
   end
   native.write(1, table.concat(tables.render({ "run", "cell", "", "reason" }, rows), "\n") .. "\n")
   native.write(1,
-    string.format("%d to run, %d to go on with, %d already done\n", counts.run, counts.resume, counts.done))
+    string.format("%d to run, %d to resume, %d already done\n", counts.run, counts.resume, counts.done))
   return 0
 end
 
@@ -112,7 +112,7 @@ local function execute(store, experiment, cells, args)
     session:work(args)
   end
   if session.interrupted or runner.stopped() then
-    native.write(2, "interrupted; everything is saved, go on with: " .. resume_hint(args) .. "\n")
+    native.write(2, "interrupted; all is saved, resume with: " .. resume_hint(args) .. "\n")
     return fault.INTERRUPTED
   end
   conclusion.print(store, experiment, cells, session)

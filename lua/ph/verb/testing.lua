@@ -16,7 +16,7 @@ local function flatten(v, out)
   elseif type(v) == "table" then
     for _, w in ipairs(v) do flatten(w, out) end
   else
-    error("near: a " .. type(v) .. " is no number, tensor or list", 0)
+    error("near: a " .. type(v) .. " is not a number, tensor or list", 0)
   end
   return out
 end

@@ -89,7 +89,7 @@ local function check_file(dir, record, problems, counts)
 end
 
 --- Files that no event names. A run that was killed between writing its file and its event still has its checkpoint:
--- the next run finishes it, so that is no fault.
+-- the next run finishes it, so that is not a fault.
 local function check_strangers(dir, state, problems)
   local known = {}
   for _, r in ipairs(state.runs) do known[r.run .. ".h5"] = true end
