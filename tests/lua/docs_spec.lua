@@ -65,3 +65,15 @@ describe("the page on the boundary between Lua and C", function()
     for name in page:gmatch "native%.([%w_]+)" do assert.is_truthy(native[name], "there is no native." .. name) end
   end)
 end)
+
+describe("the map of the house", function()
+  it("names stations that are where it says", function()
+    local page, count = assert(native.read_file(root .. "/docs/architecture.md")), 0
+    for name, path in page:gmatch "`([%w_:.]+)`%s%(`([%w_/]+%.%a+)`%)" do
+      local text = assert(native.read_file(root .. "/" .. path), path)
+      assert.is_truthy(text:find("%f[%w_]" .. name:gsub("[.:]", "%%%0") .. "%f[^%w_]"), name .. " is not in " .. path)
+      count = count + 1
+    end
+    assert.is_true(count >= 25, "the two walks have stations")
+  end)
+end)
