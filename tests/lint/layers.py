@@ -19,7 +19,7 @@ MAY_INCLUDE = {
     "core/ir": ["core/base", "core/kernels"],
     "core/engine/compile": ["core/base", "core/kernels", "core/ir"],
     "core/engine/run": ["core/base", "core/kernels", "core/ir", "core/engine/compile"],
-    "core/laws": ["core/base", "core/kernels", "core/ir", "core/engine/run"],
+    "core/laws": ["core/base", "core/kernels"],
     "core/store": ["core/base"],
     "core/data": ["core/base", "core/store"],
     "vm": ["core/base", "core/kernels", "core/ir", "core/engine/run", "core/laws", "core/store", "core/data"],
