@@ -55,6 +55,16 @@ describe("states outside a block", function()
     near(one, many.tensor:index(1, 1), { atol = 1e-15, why = "same product, another order of sums" })
   end)
 
+  it("have positions on one axis or two, and keep their form", function()
+    local image = native.random("normal", 1, "channel_spec", { 2, 3, 4, 3 }, 1, "f64")
+    local turned = (C * ph.batch(image)).tensor
+    assert.same({ 2, 3, 4, 3 }, turned:shape())
+    near((C * ph.batch(image:reshape { 24, 3 })).tensor, turned:reshape { 24, 3 })
+    local line = ph.tanh(ph.batch(image:reshape { 2, 12, 3 }))
+    assert.same({ 2, 12, 3 }, line:shape())
+    assert.matches("expects a tensor %(n, d%)", select(2, pcall(ph.batch, ph.tensor { 1, 2 })))
+  end)
+
   it("go through layers, which keep their parameters", function()
     local f = ph.affine(2)
     local z = ph.tensor { 1, 2, 3 }

@@ -31,13 +31,13 @@ static int add_node(builder *b, ph_gnode n) {
 }
 
 /* attr: NULL for none. */
-static int make(builder *b, const ph_op *op, const int *arg, const double *attr) {
+static int make(builder *b, const ph_op *op, int nargs, const int *arg, const double *attr) {
   if (b->failed) {
     return 0;
   }
-  ph_gnode n = {.op = op, .param = -1, .nargs = ph_op_nargs(op)};
+  ph_gnode n = {.op = op, .param = -1, .nargs = nargs};
   ph_shape in[PH_OP_ARGS];
-  for (int i = 0; i < n.nargs; i++) {
+  for (int i = 0; i < nargs; i++) {
     n.arg[i] = arg[i];
     in[i] = b->g->node[arg[i]].shape;
   }
@@ -50,7 +50,7 @@ static int make(builder *b, const ph_op *op, const int *arg, const double *attr)
   return add_node(b, n);
 }
 
-static int make_pair(builder *b, ph_role role, int x, int y) { return make(b, ph_op_of(role), (int[]){x, y}, NULL); }
+static int make_pair(builder *b, ph_role role, int x, int y) { return make(b, ph_op_of(role), 2, (int[]){x, y}, NULL); }
 
 /* A (B x) -> (A B) x when it pays. `alone`: B x has no other use. */
 static int make_apply(builder *b, int A, int x, bool alone) {
@@ -81,7 +81,7 @@ static int make_scale(builder *b, double c, int x, bool alone) {
     int y = make_scale(b, c, n.arg[0], true);
     return make_pair(b, PH_ROLE_BIAS, y, make_scale(b, c, n.arg[1], false));
   }
-  return make(b, ph_op_of(PH_ROLE_SCALE), &x, (double[PH_OP_ATTRS]){c});
+  return make(b, ph_op_of(PH_ROLE_SCALE), 1, &x, (double[PH_OP_ATTRS]){c});
 }
 
 static int *leaf_of(ph_graph *g, ph_role role) { return role == PH_ROLE_STATE ? &g->state : &g->input; }
@@ -102,7 +102,7 @@ static int convert(builder *b, const ph_ir_node *n, const int *arg, const bool *
   case PH_ROLE_SUB: return make_pair(b, PH_ROLE_ADD, arg[0], make_scale(b, -1.0, arg[1], alone[1]));
   case PH_ROLE_SCALE: return make_scale(b, n->attr[0], arg[0], alone[0]);
   case PH_ROLE_APPLY: return make_apply(b, arg[0], arg[1], alone[1]);
-  default: return make(b, n->op, arg, n->attr);
+  default: return make(b, n->op, n->nargs, arg, n->attr);
   }
 }
 
