@@ -201,6 +201,19 @@ static int note_place(lua_State *L) {
   return 1;
 }
 
+/* The error at the top of the stack as nil, message (a raised table as it is), code, place. */
+static int hand_on(lua_State *L, int status, const char *place) {
+  lua_pushnil(L);
+  lua_insert(L, -2);
+  if (lua_type(L, -1) != LUA_TSTRING && lua_type(L, -1) != LUA_TTABLE) {
+    lua_pushfstring(L, "error() was called with a %s value instead of a message", luaL_typename(L, -1));
+    lua_remove(L, -2);
+  }
+  lua_pushstring(L, status == LUA_ERRMEM ? "PH_E_NOMEM" : "PH_E_ARG");
+  lua_pushstring(L, place);
+  return 4;
+}
+
 /* Calls the function below `nargs` arguments under limits. Returns its results (count: what is above `base`), or nil, message,
  * code, place; a raised table (a fault) is handed on as it is. */
 static int call_limited(lua_State *L, int nargs, int base, limits want, const char *what) {
@@ -240,15 +253,7 @@ static int call_limited(lua_State *L, int nargs, int base, limits want, const ch
   if (status == LUA_OK) {
     return lua_gettop(L) - base;
   }
-  lua_pushnil(L);
-  lua_insert(L, -2);
-  if (lua_type(L, -1) != LUA_TSTRING && lua_type(L, -1) != LUA_TTABLE) {
-    lua_pushfstring(L, "error() was called with a %s value instead of a message", luaL_typename(L, -1));
-    lua_remove(L, -2);
-  }
-  lua_pushstring(L, status == LUA_ERRMEM ? "PH_E_NOMEM" : "PH_E_ARG");
-  lua_pushstring(L, was.raised[0] ? was.raised : what);
-  return 4;
+  return hand_on(L, status, was.raised[0] ? was.raised : what);
 }
 
 /* "spec.lua" of a chunk name "@spec.lua". */

@@ -3,6 +3,7 @@
 
 A C file may include headers of its own directory and of those listed for it; each foreign library has one home; every header
 compiles alone. A Lua module may require the modules of its own room and of the rooms before it.
+layers.py [ROOT]: the tree to check (default: the one this file is in).
 """
 import os
 import re
@@ -10,7 +11,8 @@ import shlex
 import subprocess
 import sys
 
-ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = sys.argv[1] if len(sys.argv) > 1 else os.path.normpath(os.path.join(HERE, "..", ".."))
 
 # directory: the directories whose headers it may include beside its own
 MAY_INCLUDE = {
@@ -50,7 +52,7 @@ HIDDEN = ["hid_t", "blasint", "lapack_int", "lua_State", "pthread_t", "gzFile"]
 LUA_ROOMS = """util schema rules lang figure run certify laws registry report repl verb""".split()
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.M)
-REQUIRE = re.compile(r"""\brequire\s*\(?\s*["']ph\.([\w.]+)["']""")
+REQUIRE = re.compile(r"""\brequire\s*\(?\s*["']ph\b\.?([\w.]*)["']""")
 COMMENT_C = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 COMMENT_LUA = re.compile(r"--\[(=*)\[.*?\]\1\]|--[^\n]*", re.S)
 
@@ -147,29 +149,42 @@ def check_headers_alone():
             complain(path, "does not compile alone: " + (done.stderr.strip().splitlines() or ["?"])[0])
 
 
+def required(path):
+    """The modules of ph that a Lua file requires: "lang.spec", or "" for ph itself."""
+    return [name for name in REQUIRE.findall(COMMENT_LUA.sub(" ", read(path))) if name != "native"]
+
+
+def facade():
+    """How high ph itself stands: right above the highest room that it is made of."""
+    path = "lua/ph/init.lua"
+    names = required(path) if os.path.exists(os.path.join(ROOT, path)) else []
+    return max((LUA_ROOMS.index(name.split(".")[0]) for name in names), default=-1) + 0.5
+
+
+def check_requires(path, room, top):
+    for wanted in required(path):
+        other = wanted.split(".")[0]
+        if wanted and other not in LUA_ROOMS:
+            complain(path, f"ph.{wanted} is not in a room")
+        elif (LUA_ROOMS.index(other) if wanted else top) > LUA_ROOMS.index(room):
+            complain(path, f"{room} must not require ph{'.' if wanted else ''}{wanted}")
+
+
 def check_lua():
     """A module may require modules of its own room and of the rooms before it; only ph itself stands outside of them."""
-    rooms = LUA_ROOMS
-    for room in rooms:
+    for room in LUA_ROOMS:
         if not os.path.exists(os.path.join(ROOT, "lua", "ph", room, "README.md")):
             complain(f"lua/ph/{room}", "has no README.md that says what may enter")
+    top = facade()
     for path in files("lua/ph", (".lua",)):
-        parts = path.split(os.sep)[2:]
-        if len(parts) == 1:
-            if parts[0] != "init.lua":
+        room, *rest = path.split(os.sep)[2:]
+        if not rest:
+            if room != "init.lua":
                 complain(path, "belongs into a room (a folder of lua/ph)")
-            continue
-        if parts[0] not in rooms:
-            complain(path, f"the room {parts[0]} has no place in LUA_ROOMS of tests/lint/layers.py")
-            continue
-        for wanted in REQUIRE.findall(COMMENT_LUA.sub(" ", read(path))):
-            room = wanted.split(".")[0]
-            if room == "native":
-                continue
-            if room not in rooms:
-                complain(path, f"ph.{wanted} is not in a room")
-            elif rooms.index(room) > rooms.index(parts[0]):
-                complain(path, f"{parts[0]} must not require ph.{wanted}")
+        elif room not in LUA_ROOMS:
+            complain(path, f"the room {room} has no place in LUA_ROOMS of tests/lint/layers.py")
+        else:
+            check_requires(path, room, top)
 
 
 if __name__ == "__main__":
