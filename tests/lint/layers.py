@@ -49,7 +49,7 @@ HOME = {
 HIDDEN = ["hid_t", "blasint", "lapack_int", "lua_State", "pthread_t", "gzFile"]
 
 # The rooms of lua/ph, lowest first. The README.md of each says in a line what may enter.
-LUA_ROOMS = """util schema rules lang figure run certify laws registry report repl verb""".split()
+LUA_ROOMS = """util schema rules lang figure run certify laws spec registry report repl verb""".split()
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.M)
 REQUIRE = re.compile(r"""\brequire\s*\(?\s*["']ph\b\.?([\w.]*)["']""")

@@ -116,9 +116,9 @@ class Layers(Planted):
     def test_no_room_requires_a_later_one(self):
         self.plant("lua/ph/verb/run.lua", 'return require "ph.util.json"\n')
         self.assertNotIn("verb/run.lua", self.complaints())
-        self.plant("lua/ph/util/json.lua", '-- require "ph.lang.spec"\nreturn require "ph.verb.run"\n')
+        self.plant("lua/ph/util/json.lua", '-- require "ph.spec"\nreturn require "ph.verb.run"\n')
         self.assertIn("lua/ph/util/json.lua: util must not require ph.verb.run", self.complaints())
-        self.assertNotIn("ph.lang.spec", self.complaints())
+        self.assertNotIn("ph.spec", self.complaints())
 
     def test_ph_itself_stands_above_the_rooms_it_is_made_of(self):
         self.plant("lua/ph/init.lua", 'return require "ph.laws"\n')

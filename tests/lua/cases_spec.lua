@@ -4,7 +4,7 @@ local checkpoint = require "ph.run.checkpoint"
 local job = require "ph.run.job"
 local native = require "ph.native"
 local ph = require "ph"
-local spec = require "ph.lang.spec"
+local spec = require "ph.spec"
 local train = require "ph.run.train"
 
 local function temp_file()

@@ -214,7 +214,7 @@ return ph.experiment {
   model = function() return { ph.stream { depth = 5, block = block }, ph.affine(4) } end,
   train = ph.adam { batch = 8, epochs = 1, lr = 1e-3 },
 }]]
-  local e, problems = require("ph.lang.spec").load_text(text, "c.lua", {})
+  local e, problems = require("ph.spec").load_text(text, "c.lua", {})
   assert(e, problems and problems[1].text)
   return e:ir(e:cells()[1])
 end
@@ -363,7 +363,7 @@ return ph.experiment {
   end
 
   local function ir_of(budget, depth)
-    local e, problems = require("ph.lang.spec").load_text(text_with(budget, depth), "b.lua", {})
+    local e, problems = require("ph.spec").load_text(text_with(budget, depth), "b.lua", {})
     assert(e, problems and problems[1].text)
     return e:ir(e:cells()[1])
   end
@@ -390,7 +390,7 @@ return ph.experiment {
       ["{ contract = 0.5 }"] = "contract = kappa }", ["{ contrast = 3 }"] = "unknown key 'contrast'",
       ["{}"] = "contract = kappa }",
     } do
-      local e, problems = require("ph.lang.spec").load_text(text_with(budget, 2), "b.lua", {})
+      local e, problems = require("ph.spec").load_text(text_with(budget, 2), "b.lua", {})
       assert.is_nil(e)
       assert(problems[1].text:find(text, 1, true), problems[1].text)
       assert.matches("^b.lua:2: damping: 'budget'", problems[1].text)

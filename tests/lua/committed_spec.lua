@@ -6,7 +6,7 @@ local ledger = require "ph.run.ledger"
 local native = require "ph.native"
 local registration = require "ph.registry.registration"
 local runfile = require "ph.run.runfile"
-local spec = require "ph.lang.spec"
+local spec = require "ph.spec"
 
 local root <const> = native.lua_dir .. "/.."
 

@@ -1,5 +1,5 @@
 -- The reference page is made from the registrations; nothing of the language may lack its line.
-local docs = require "ph.lang.docs"
+local docs = require "ph.spec.docs"
 local native = require "ph.native"
 local ph = require "ph"
 local schema = require "ph.schema"

@@ -1,7 +1,7 @@
 -- Grids, candidates, overrides, and what makes a rerun.
 local grid = require "ph.lang.grid"
 local job = require "ph.run.job"
-local spec = require "ph.lang.spec"
+local spec = require "ph.spec"
 
 local base <const> = [[
 local ph = require "ph"

@@ -7,7 +7,7 @@ local ph = require "ph"
 local registration = require "ph.registry.registration"
 local run = require "ph.verb.run"
 local schema = require "ph.schema"
-local spec = require "ph.lang.spec"
+local spec = require "ph.spec"
 
 local root <const> = native.lua_dir .. "/.."
 

@@ -4,7 +4,7 @@ local plan = require "ph.rules.plan"
 local recover = require "ph.verb.recover"
 local registration = require "ph.registry.registration"
 local rules = require "ph.rules"
-local spec = require "ph.lang.spec"
+local spec = require "ph.spec"
 
 local source <const> = [[
 local ph = require "ph"

@@ -8,7 +8,7 @@ local runfile = require "ph.run.runfile"
 local runner = require "ph.run.runner"
 local schema = require "ph.schema"
 local sorted_keys = require "ph.util.sorted_keys"
-local spec = require "ph.lang.spec"
+local spec = require "ph.spec"
 local work = require "ph.run.work"
 
 local function temp_dir()

@@ -1,6 +1,6 @@
 -- Misspelt keys, wrong numbers, holes: every fault of a spec is reported with its place and the nearest valid word.
 local ph = require "ph"
-local spec = require "ph.lang.spec"
+local spec = require "ph.spec"
 
 local good <const> = [[
 local ph = require "ph"

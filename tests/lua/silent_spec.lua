@@ -2,7 +2,7 @@
 -- the right value. What only the whole program shows is in tests/e2e/silent.py.
 local job = require "ph.run.job"
 local native = require "ph.native"
-local spec = require "ph.lang.spec"
+local spec = require "ph.spec"
 
 local function temp_dir()
   local path = os.tmpname()

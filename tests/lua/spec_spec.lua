@@ -1,6 +1,6 @@
 -- Loading specs: the sandbox, siblings, and what comes back when something is wrong.
 local native = require "ph.native"
-local spec = require "ph.lang.spec"
+local spec = require "ph.spec"
 
 local function problem(text, path)
   local e, errors = spec.load_text(text, path or "t.lua")

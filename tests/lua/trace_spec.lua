@@ -280,7 +280,7 @@ describe("a model", function()
 end)
 
 describe("the specs of the program", function()
-  local spec = require "ph.lang.spec"
+  local spec = require "ph.spec"
   local function slurp(path) return native.read_file(path) end
   for _, case in ipairs {
     { "quick", "family=ph depth=30 seed=0" }, { "quick", "family=resnet depth=30 seed=0" },

@@ -45,7 +45,7 @@ end)
 local checkpoint = require "ph.run.checkpoint"
 local job = require "ph.run.job"
 local native = require "ph.native"
-local spec = require "ph.lang.spec"
+local spec = require "ph.spec"
 local train = require "ph.run.train"
 
 local text <const> = [[

@@ -11,7 +11,7 @@ local job = require "ph.run.job"
 local json = require "ph.util.json"
 local results = require "ph.run.results"
 local runfile = require "ph.run.runfile"
-local spec = require "ph.lang.spec"
+local spec = require "ph.spec"
 local work = require "ph.run.work"
 
 local replay = {}

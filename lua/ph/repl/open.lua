@@ -10,7 +10,7 @@ local native = require "ph.native"
 local observe = require "ph.lang.observe"
 local runfile = require "ph.run.runfile"
 local sorted_keys = require "ph.util.sorted_keys"
-local spec = require "ph.lang.spec"
+local spec = require "ph.spec"
 
 local open = {}
 

@@ -238,7 +238,7 @@ function kinds.block(v, key)
 end
 
 --- The kind of the key `edition`. A spec that names another edition than the one under which it is being read is read
--- once more (ph.lang.spec); where nothing can be read again, only the current edition may be named.
+-- once more (ph.spec); where nothing can be read again, only the current edition may be named.
 function kinds.edition(v)
   local number, reason = kinds.integer(v, { min = 1, max = schema.newest_edition() })
   if not number then return nil, reason end

@@ -7,7 +7,7 @@
 local native = require "ph.native"
 local fault = require "ph.util.fault"
 local json = require "ph.util.json"
-local spec = require "ph.lang.spec"
+local spec = require "ph.spec"
 local tables = require "ph.util.columns"
 
 local e6 = {}

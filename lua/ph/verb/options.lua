@@ -43,7 +43,7 @@ end
 
 --- The experiment of a spec with its overrides. Raises a usage fault that holds every error of the spec.
 function options.load(args)
-  local spec = require "ph.lang.spec"
+  local spec = require "ph.spec"
   local experiment, problems = spec.load(args.spec, args.overrides)
   if experiment then return experiment end
   local lines = {}

@@ -12,7 +12,7 @@ local options = require "ph.verb.options"
 local parts = require "ph.report.parts"
 local registration = require "ph.registry.registration"
 local sorted_keys = require "ph.util.sorted_keys"
-local spec = require "ph.lang.spec"
+local spec = require "ph.spec"
 local verdict = require "ph.registry.verdict"
 
 local report = {}

@@ -13,7 +13,7 @@ local docs = {}
 local intro <const> = [[
 # The language
 
-*Made from the program's own registrations (`lua/ph/lang/docs.lua`); edit those, not this file.*
+*Made from the program's own registrations (`lua/ph/spec/docs.lua`); edit those, not this file.*
 
 A spec is a Lua file that returns an experiment. Every constructor knows its keys: an unknown key, an undeclared name, a hole in
 a list, a number out of range is an error with file and line, and all errors of a spec are shown together (exit code 2). This is
