@@ -22,7 +22,7 @@ LIMITS = [
     ("", (".c", ".h"), 400, 40),
 ]
 
-# what is no code: comments, strings, in C also directives with the lines that they go on in
+# what is not code: comments, strings, in C also directives with the lines that they go on in
 SKIP_C = re.compile(
     r"""/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|^[ \t]*\#(?:\\\n|[^\n])*""", re.S | re.M
 )
@@ -34,7 +34,7 @@ NAME_C = re.compile(r"(\w+)\s*(?:\([\w\s,]+\)\s*)?$")
 
 
 def blanked(text, skip):
-    """The text with what is no code turned into blanks: same length, same lines."""
+    """The text with blanks in place of what is not code: same length, same lines."""
     return skip.sub(lambda m: re.sub(r"[^\n]", " ", m.group()), text)
 
 
