@@ -1,7 +1,7 @@
 # Thin front for CMake and Ninja. `make build` gives build/phrun.
 BUILD := build
 PREFIX ?= /usr/local
-.PHONY: all build run test bench peers install format clean
+.PHONY: all build run test test-long bench peers install format clean
 
 all: build
 
@@ -22,6 +22,10 @@ test:
 	@scripts/deps.sh test
 	@scripts/test.sh
 
+test-long:
+	@scripts/deps.sh test long
+	@scripts/test.sh build long
+
 bench: build
 	@$(BUILD)/phrun bench
 
@@ -39,4 +43,4 @@ format:
 	@clang-format -i $$(git ls-files '*.c' '*.h')
 
 clean:
-	@rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-logs
+	@rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-clang $(BUILD)-logs

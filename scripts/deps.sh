@@ -1,14 +1,24 @@
 #!/bin/bash
-# deps.sh [test] - installs the Debian packages that building (and testing) needs and that are missing.
+# deps.sh [test] [long] - installs the Debian packages that building (and testing) needs and that are missing. The names are those
+# that Debian 12 and 13 share.
 # Says nothing and costs some 50 ms when all are there.
 set -u
 
 packages=(cmake ninja-build gcc git pkg-config liblua5.4-dev lua5.4 lua-busted lua-dkjson lua-argparse libopenblas-dev
           liblapacke-dev libhdf5-dev hdf5-tools libcmocka-dev zlib1g-dev libssl-dev libedit-dev gnuplot-nox)
-if [ "${1:-}" = test ]; then
-  packages+=(clang clang-format clang-tidy libclang-rt-dev cppcheck lua-check valgrind python3 python3-h5py python3-numpy
-             chromium dataset-fashion-mnist)
-fi
+for kind in "$@"; do
+  case $kind in
+  test)
+    packages+=(clang clang-format clang-tidy libclang-rt-dev cppcheck lua-check valgrind python3 python3-h5py python3-numpy
+               chromium dataset-fashion-mnist)
+    ;;
+  long) packages+=(debootstrap) ;;
+  *)
+    echo "deps: no packages for '$kind'; there are: test long" >&2
+    exit 2
+    ;;
+  esac
+done
 
 if ! command -v dpkg-query >/dev/null; then
   echo "deps: not a Debian system; these packages are expected under whatever name: ${packages[*]}" >&2

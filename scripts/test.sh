@@ -1,5 +1,6 @@
 #!/bin/bash
-# test.sh [STAGE...] - everything that must hold, in stages: build c lua e2e lint asan tsan valgrind. Without names: all.
+# test.sh [STAGE...] - everything that must hold, in stages: build c lua e2e lint asan tsan valgrind. Without names: all of these.
+# Stage long (make test-long) runs the checks of tests/long.
 # Each stage's output goes to build-logs/; what failed is shown. The last line is "N passed, N failed, N skipped".
 set -u
 cd "$(dirname "$0")/.."
@@ -94,12 +95,21 @@ stage_valgrind() {
       PHRUN_KERNELS=portable check "valgrind/$name" valgrind -q --error-exitcode=9 --exit-on-first-error=yes build/test_$name
   done
 }
+# Each check has a budget of its own; tests/long/README.md.
+stage_long() {
+  local file limit
+  for file in tests/long/*.sh tests/long/*.py; do
+    [ -x "$file" ] || continue
+    limit=$(sed -n 's/^# budget: \([0-9]*\)$/\1/p' "$file")
+    check "long/$(basename "$file")" "$file"
+  done
+}
 export -f run_ctest
 export jobs
 
 for stage in "${stages[@]}"; do
   if ! declare -F "stage_$stage" >/dev/null; then
-    echo "test: no stage '$stage'; there are: ${all[*]}" >&2
+    echo "test: no stage '$stage'; there are: ${all[*]} long" >&2
     exit 2
   fi
   "stage_$stage"

@@ -19,11 +19,16 @@ const ph_la_lib *ph_la_lib_get(void) {
   return &lib;
 }
 
-/* OpenBLAS takes a work space of 128 MiB; the libraries themselves are about 60 MiB. */
-static bool is_room(void) {
-  const size_t need = (size_t)192 << 20;
-  void *p = mmap(NULL, need, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  return p != MAP_FAILED && munmap(p, need) == 0;
+enum { LIBRARIES_MIB = 64, WORK_MIB = 128 };
+
+/* OpenBLAS takes a work space when it is loaded or when it is used first, some releases at both times. */
+static ph_status check_room(int mib, ph_err *err) {
+  size_t size = (size_t)mib << 20;
+  void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (p == MAP_FAILED || munmap(p, size)) {
+    return ph_err_set(err, PH_E_NOMEM, "out of memory: BLAS needs %d MiB of address space (ulimit -v)", mib);
+  }
+  return PH_OK;
 }
 
 /* OpenBLAS comes first and for all: LAPACKE then finds the LAPACK that is inside it, not one of another library. */
@@ -60,12 +65,13 @@ ph_status ph_la_lib_load(ph_err *err) {
   if (loaded) {
     return PH_OK;
   }
-  if (!is_room()) {
-    return ph_err_set(err, PH_E_NOMEM, "out of memory: BLAS needs 192 MiB of address space (ulimit -v)");
+  ph_status st = check_room(LIBRARIES_MIB + WORK_MIB, err);
+  if (!st && !load_alone()) {
+    st = ph_err_set(err, PH_E_NOTFOUND, "cannot load BLAS: %s", dlerror());
   }
-  if (!load_alone()) {
-    return ph_err_set(err, PH_E_NOTFOUND, "cannot load BLAS: %s", dlerror());
+  if (!st) {
+    st = check_room(WORK_MIB, err);
   }
-  loaded = true;
-  return PH_OK;
+  loaded = !st;
+  return st;
 }

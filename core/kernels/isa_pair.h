@@ -5,15 +5,16 @@
 #include "kernels/isa_loss.h"
 
 /* STEP(n) on a row of cols elements: n = PH_LANES from j on, then what is left. */
-#define PH_ALONG(cols, STEP)                        \
-  do {                                              \
-    int64_t j = 0;                                  \
-    for (; j + PH_LANES <= (cols); j += PH_LANES) { \
-      STEP(PH_LANES);                               \
-    }                                               \
-    if (j < (cols)) {                               \
-      STEP((cols)-j);                               \
-    }                                               \
+#define PH_ALONG(cols, STEP)                       \
+  do {                                             \
+    const int64_t along = (cols);                  \
+    int64_t j = 0;                                 \
+    for (; j + PH_LANES <= along; j += PH_LANES) { \
+      STEP(PH_LANES);                              \
+    }                                              \
+    if (j < along) {                               \
+      STEP(along - j);                             \
+    }                                              \
   } while (0)
 
 /* v, or v added to what z holds. */

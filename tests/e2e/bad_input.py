@@ -127,7 +127,7 @@ SPECS = {
     "hole": (model("return { ph.affine(8), nil, ph.affine(3) }"), "hole: nothing at index 2"),
     "wrong classes": (model("return { ph.affine(4) }"), "the task has 3 classes"),
     "too large": (model("return { ph.affine(65536), ph.affine(65536), ph.affine(3) }"), "a matrix of 65536 x 65536 numbers"),
-    "too deep": (model("return { ph.stream { depth = 10^9, block = function(z) return z end }, ph.affine(3) }"), "at most 1000000"),
+    "too deep": (model("return { ph.stream { depth = 10^9, block = function(z) return z end }, ph.affine(3) }"), "at most 1048576"),
     "block gives nothing": (block(""), "must give a state, gives nothing"),
     "block compares": (block("if z > 0 then return z end return z"), "comparison of a value inside a block"),
     "block indexes": (block("return z.x"), "indexing"),

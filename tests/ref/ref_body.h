@@ -1,4 +1,4 @@
-/* ref_body.h - the twins for one element type, REF_REAL. */
+/* ref_body.h - the twins for one element type, REF_REAL (REF_DTYPE), and their table, REF_TABLE. */
 #include <assert.h>
 #include <math.h>
 #include <stdint.h>
@@ -273,15 +273,42 @@ static double REF(dot)(int64_t n, const void *x, const void *y) {
 #include "ref_pair.h"
 #include "ref_solve.h"
 
-#define REF_TABLE(type)                                                                                            \
-  {                                                                                                                \
-    .name = "ref", .dtype = type, .lanes = 1, .epsilon = type == PH_F64 ? 0x1p-52 : 0x1p-23, .gemm = REF(gemm),    \
-    .transpose = REF(transpose), .act = REF(act), .act_bwd = REF(act_bwd), .axpby = REF(axpby), .mul = REF(mul),   \
-    .div = REF(div), .where = REF(where), .mul_row = REF(mul_row), .mul_col = REF(mul_col), .coldot = REF(coldot), \
-    .rowdot = REF(rowdot), .softmax = REF(softmax), .softmax_bwd = REF(softmax_bwd), .colsum = REF(colsum),        \
-    .add_row = REF(add_row), .layernorm = REF(layernorm), .layernorm_bwd = REF(layernorm_bwd),                     \
-    .softmax_ce = REF(softmax_ce), .misfit = REF(misfit), .rownorm = REF(rownorm), .inverse = REF(inverse),        \
-    .solve = REF(solve), .cholesky = REF(cholesky), .cholesky_bwd = REF(cholesky_bwd),                             \
-    .add_diagonal = REF(add_diagonal), .trace = REF(trace), .skew = REF(skew), .adam = REF(adam), .sgd = REF(sgd), \
-    .first_nonfinite = REF(first_nonfinite), .sumsq = REF(sumsq), .dot = REF(dot)                                  \
-  }
+const ph_kern REF_TABLE = {
+    .name = "ref",
+    .dtype = REF_DTYPE,
+    .lanes = 1,
+    .epsilon = REF_DTYPE == PH_F64 ? 0x1p-52 : 0x1p-23,
+    .gemm = REF(gemm),
+    .transpose = REF(transpose),
+    .act = REF(act),
+    .act_bwd = REF(act_bwd),
+    .axpby = REF(axpby),
+    .mul = REF(mul),
+    .div = REF(div),
+    .where = REF(where),
+    .mul_row = REF(mul_row),
+    .mul_col = REF(mul_col),
+    .coldot = REF(coldot),
+    .rowdot = REF(rowdot),
+    .softmax = REF(softmax),
+    .softmax_bwd = REF(softmax_bwd),
+    .colsum = REF(colsum),
+    .add_row = REF(add_row),
+    .layernorm = REF(layernorm),
+    .layernorm_bwd = REF(layernorm_bwd),
+    .softmax_ce = REF(softmax_ce),
+    .misfit = REF(misfit),
+    .rownorm = REF(rownorm),
+    .inverse = REF(inverse),
+    .solve = REF(solve),
+    .cholesky = REF(cholesky),
+    .cholesky_bwd = REF(cholesky_bwd),
+    .add_diagonal = REF(add_diagonal),
+    .trace = REF(trace),
+    .skew = REF(skew),
+    .adam = REF(adam),
+    .sgd = REF(sgd),
+    .first_nonfinite = REF(first_nonfinite),
+    .sumsq = REF(sumsq),
+    .dot = REF(dot),
+};

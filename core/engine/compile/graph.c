@@ -69,6 +69,7 @@ static int make_apply(builder *b, int A, int x, bool alone) {
 }
 
 static int make_scale(builder *b, double c, int x, bool alone) {
+  assert(b->g->node && "arguments come before what uses them");
   const ph_gnode n = b->g->node[x];
   ph_role role = alone ? ph_graph_role(b->g, x) : PH_ROLE_NONE;
   if (role == PH_ROLE_SCALE) {

@@ -36,7 +36,10 @@ static char *matrix_of(const task *t, int slot, int64_t layer) {
 }
 
 static ph_opnd operand(const task *t, int slot, int64_t cols) {
-  return slot < 0 ? (ph_opnd){0} : (ph_opnd){locate(t, slot), cols, t->segment->pprog.slot[slot].step};
+  if (slot < 0) {
+    return (ph_opnd){0};
+  }
+  return (ph_opnd){locate(t, slot), cols, t->segment->pprog.slot[slot].step};
 }
 
 static void run_axpby(const task *t, const ph_ins *i) {
