@@ -39,10 +39,12 @@ make_image() { # NAME IMAGE: whole or not at all
 enter() { # IMAGE COMMAND...: in namespaces of its own
   local root=$1
   shift
-  mount -t proc proc "$root/proc" && mount -t sysfs -o ro sysfs "$root/sys" &&
-    mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm" &&
-    mount -t devpts -o newinstance,ptmxmode=0666,mode=0620,gid=5 devpts "$root/dev/pts" &&
-    mount --bind "$root/dev/pts/ptmx" "$root/dev/ptmx" || stop 77 "this machine does not permit the mounts that an image needs"
+  {
+    mount -t proc proc "$root/proc" && mount -t sysfs -o ro sysfs "$root/sys" &&
+      mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm" &&
+      mount -t devpts -o newinstance,ptmxmode=0666,mode=0620,gid=5 devpts "$root/dev/pts" &&
+      mount --bind "$root/dev/pts/ptmx" "$root/dev/ptmx"
+  } 2>/dev/null || stop 77 "this machine does not permit the mounts that an image needs"
   exec chroot "$root" /usr/bin/env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/tmp LC_ALL=C.UTF-8 \
     TERM="${TERM:-dumb}" ${http_proxy:+http_proxy="$http_proxy"} /bin/sh -c 'cd /src/phrun && exec "$@"' sh "$@"
 }
