@@ -146,10 +146,14 @@ end)
 
 describe("short labels", function()
   it("keep what tells runs apart", function()
-    local labels = { "family=ph depth=30 seed=0 lr=0.001", "family=resnet depth=30 seed=0 lr=0.003" }
-    local axes = job.varying(labels)
-    assert.equal("ph lr=0.001", job.short_label(labels[1], axes))
-    assert.equal(labels[1], job.short_label(labels[1], {}))
+    local function run(family, lr)
+      local label = string.format("family=%s depth=30 seed=0 lr=%g", family, lr)
+      return { cell = { family = family, depth = 30, seed = 0 }, select = { lr = lr }, label = label }
+    end
+    local one = run("ph", 0.001)
+    local varying = job.varying { one, run("resnet", 0.003) }
+    assert.equal("ph lr=0.001", job.short_label(one, varying))
+    assert.equal(one.label, job.short_label(one, {}))
   end)
 end)
 

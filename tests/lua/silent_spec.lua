@@ -3,6 +3,7 @@
 local job = require "ph.run.job"
 local native = require "ph.native"
 local spec = require "ph.spec"
+local summary = require "ph.run.summary"
 
 local function temp_dir()
   local path = os.tmpname()
@@ -65,5 +66,35 @@ describe("two data sets in one grid", function()
     write_images(dir .. "/a", telling)
     local ok, problem = pcall(one.load)
     assert.same({ false, "task.images: the data changed after this run was planned; start again" }, { ok, problem })
+  end)
+end)
+
+-- ---- values with any character in them ----
+
+local function finished(family, seed, accuracy)
+  return {
+    cell = { family = family, seed = seed }, select = {}, label = "?", chosen = true, status = "done", params = 1,
+    seconds = 0, metrics = { ["test.accuracy"] = accuracy },
+  }
+end
+
+describe("values of an axis that a label cannot show apart", function()
+  it("are rows of their own, and seeds are averaged within a row", function()
+    local lines = summary.lines {
+      finished("a b", 0, 0.2), finished("a b", 1, 0.4), finished("a c", 0, 0.6), finished("1", 0, 0.7),
+      finished(1, 0, 0.8), finished("depth=3 x", 0, 0.9),
+    }
+    local rows = {}
+    for i = 3, #lines do rows[i - 2] = lines[i]:gsub("^%s+", ""):gsub("%s%s+", "|") end
+    assert.same({
+      '"a b"|2|30.0 ± 14.1|1|0.0', '"a c"|1|60.0|1|0.0', '"1"|1|70.0|1|0.0', "1|1|80.0|1|0.0",
+      '"depth=3 x"|1|90.0|1|0.0',
+    }, rows)
+  end)
+
+  it("are told apart in legends", function()
+    local a, b = finished("a b", 0, 0), finished("a c", 0, 0)
+    local varying = job.varying { a, b }
+    assert.same({ '"a b"', '"a c"' }, { job.short_label(a, varying), job.short_label(b, varying) })
   end)
 end)

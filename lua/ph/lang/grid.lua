@@ -1,24 +1,16 @@
 --- The grid of an experiment: axes, cells in a fixed order, and restriction by the command line.
 --
 -- A grid is a table of axes, or a list of such tables (sub-grids), whose cells follow one another. Lua tables have no
--- order, so axes are put in one: family, task, depth, width, then the others by name, seed last. The first axis changes
--- slowest; values keep the order in which they are written.
+-- order, so axes are put in one (ph.schema.axes). The first axis changes slowest; values keep the order in which they
+-- are written.
 
-local canon = require "ph.util.canon"
+local axes = require "ph.schema.axes"
 local kinds = require "ph.schema.kinds"
 local schema = require "ph.schema"
 local suggest = require "ph.util.suggest"
 local where = require "ph.schema.where"
 
 local grid = {}
-
-local rank <const> = { family = 1, task = 2, depth = 3, width = 4, seed = 6 }
-
-local function before(a, b)
-  local ra, rb = rank[a] or 5, rank[b] or 5
-  if ra ~= rb then return ra < rb end
-  return a < b
-end
 
 local whole <const> = { kind = "integer", min = 1, max = 1000000 }
 local axis_kinds <const> = { depth = whole, width = whole, seed = { kind = "integer", min = 0, max = 1 << 53 } }
@@ -50,7 +42,7 @@ local function report(path, format, ...)
 end
 
 --- One table of axes in canonical order: { { key =, values = }, ... }.
-local function axes(t, path)
+local function axes_of(t, path)
   local out = {}
   for k, v in pairs(t) do
     local at = table.move(path, 1, #path, 1, {})
@@ -63,7 +55,7 @@ local function axes(t, path)
       out[#out + 1] = { key = k, values = values or {} }
     end
   end
-  table.sort(out, function(a, b) return before(a.key, b.key) end)
+  table.sort(out, function(a, b) return axes.before(a.key, b.key) end)
   return out
 end
 
@@ -82,11 +74,11 @@ local function read(t)
     report({ "grid" }, "grid: %s", select(2, kinds.list_length(t)))
     return {}
   end
-  if not n then return { with_seed(axes(t, { "grid" })) } end
+  if not n then return { with_seed(axes_of(t, { "grid" })) } end
   local out = {}
   for i = 1, n do
     if type(t[i]) == "table" then
-      out[#out + 1] = with_seed(axes(t[i], { "grid", i }))
+      out[#out + 1] = with_seed(axes_of(t[i], { "grid", i }))
     else
       report({ "grid", i }, "grid: element %d must be a table of axes, got %s", i, kinds.describe(t[i]))
     end
@@ -127,23 +119,8 @@ Cell.__index = Cell
 --- Value of an axis, nil if the cell has none of that name.
 function Cell:get(key) return self.by_key[key] end
 
---- A value in one word; strings that could be read as something else are quoted.
-local function word(v)
-  if type(v) == "number" then return canon.number(v) end
-  if type(v) == "string" and (not v:find "^[%a_][%w_%-%.]*$" or v == "true" or v == "false") then
-    return canon.encode(v)
-  end
-  return tostring(v)
-end
-
 --- "family=ph depth=240 seed=0"; without the axes in `skip`.
-function Cell:text(skip)
-  local parts = {}
-  for _, kv in ipairs(self.values) do
-    if not (skip and skip[kv.key]) then parts[#parts + 1] = kv.key .. "=" .. word(kv.value) end
-  end
-  return table.concat(parts, " ")
-end
+function Cell:text(skip) return axes.text(self.values, skip) end
 
 --- The values as a plain table.
 function Cell:plain()

@@ -81,13 +81,16 @@ local function where(records, axis, value)
   return out
 end
 
+--- A value as one of the words of `xnames`, which white space separates.
+local function one_word(value) return (tostring(value):gsub("%s", "\u{a0}")) end
+
 --- One panel: the metrics, for every value of the series axis. With one value of x only, the series stand side by side.
 local function panel(records, x, by, metrics, words)
   local out = { title = words.title, xlabel = x, ylabel = words.ylabel, logy = words.logy, series = {} }
   local at = values_of(records, x)
   if #at == 1 then
     local names = {}
-    for i, value in ipairs(by and values_of(records, by) or { "all" }) do names[i] = tostring(value) end
+    for i, value in ipairs(by and values_of(records, by) or { "all" }) do names[i] = one_word(value) end
     out.xlabel, out.xmin, out.xmax = string.format("%s = %s", x, tostring(at[1])), 0.5, #names + 0.5
     out.xnames, out.key = table.concat(names, " "), false
   end

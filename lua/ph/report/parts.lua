@@ -1,6 +1,7 @@
 --- The sections of a report as blocks (see ph.report.html), each made from the outcome of a verdict.
 
 local native = require "ph.native"
+local axes = require "ph.schema.axes"
 local certify = require "ph.certify"
 local evidence = require "ph.run.evidence"
 local json = require "ph.util.json"
@@ -188,9 +189,14 @@ local function metric_columns(cells)
   return out
 end
 
+--- Names of the axes of all cells: sub-grids may have axes of their own.
 local function axis_columns(cells)
-  local names = {}
-  for axis in cells[1].label:gmatch "([%w_]+)=" do names[#names + 1] = axis end
+  local seen = {}
+  for _, cell in ipairs(cells) do
+    for name in pairs(cell.values) do seen[name] = true end
+  end
+  local names = sorted_keys(seen)
+  table.sort(names, axes.before)
   return names
 end
 
@@ -200,9 +206,9 @@ local function select_text(run)
   return table.concat(names, " ")
 end
 
-local function cell_row(cell, axes, metrics)
+local function cell_row(cell, columns, metrics)
   local row, run = {}, cell.chosen or cell.runs[1]
-  for i, axis in ipairs(axes) do row[i] = cell.values[axis] ~= nil and text.word(cell.values[axis]) or "" end
+  for i, axis in ipairs(columns) do row[i] = cell.values[axis] ~= nil and text.word(cell.values[axis]) or "" end
   row[#row + 1] = cell.problem and { text = cell.problem:find "^no run" and "missing" or "failed", tone = "open" }
     or state_of(run)
   row[#row + 1] = cell.chosen and select_text(cell.chosen) or ""
@@ -219,10 +225,9 @@ end
 function parts.grid(outcome)
   local cells, most <const> = outcome.audit.table.cells, 400
   if #cells == 0 then return {} end
-  local axes, metrics, rows = axis_columns(cells), metric_columns(cells), {}
-  for i = 1, math.min(#cells, most) do rows[i] = cell_row(cells[i], axes, metrics) end
-  local headers = {}
-  table.move(axes, 1, #axes, 1, headers)
+  local columns, metrics, rows = axis_columns(cells), metric_columns(cells), {}
+  for i = 1, math.min(#cells, most) do rows[i] = cell_row(cells[i], columns, metrics) end
+  local headers = table.move(columns, 1, #columns, 1, {})
   headers[#headers + 1], headers[#headers + 2] = "status", "chosen"
   table.move(metrics, 1, #metrics, #headers + 1, headers)
   headers[#headers + 1], headers[#headers + 2] = "seconds", "run"
@@ -283,9 +288,9 @@ local function plan_rows(p)
   local function row(name, v) rows[#rows + 1] = { name, leaf_text(v) } end
   local grids = #p.grid > 0 and p.grid or { p.grid }
   for i, g in ipairs(grids) do
-    local axes = sorted_keys(g)
-    for k, axis in ipairs(axes) do axes[k] = axis .. " " .. leaf_text(g[axis]) end
-    rows[#rows + 1] = { #grids > 1 and "Grid " .. i or "Grid", table.concat(axes, "; ") }
+    local names = sorted_keys(g)
+    for k, name in ipairs(names) do names[k] = name .. " " .. leaf_text(g[name]) end
+    rows[#rows + 1] = { #grids > 1 and "Grid " .. i or "Grid", table.concat(names, "; ") }
   end
   if p.select then
     rows[#rows + 1] = { "Candidates", leaf_text(p.select.candidates) .. "; chosen by " .. p.select.by }

@@ -26,20 +26,18 @@ local function chosen_records(store, cells)
   return out, open
 end
 
-local function curve_of(store, record, axes)
+local function curve_of(store, record, varying)
   local run = runfile.open(results.run_path(store.dir, record.run))
   if not run then return nil end
   local history = run.file:tensor "/history"
   local rows = history:shape()[1] > 0 and history:totable() or {}
   run.file:close()
-  return { title = job.short_label(record.label, axes), columns = run.columns, rows = rows }
+  return { title = job.short_label(record, varying), columns = run.columns, rows = rows }
 end
 
 local function print_picture(store, experiment, records, changed)
-  local list, labels = {}, {}
-  for i, record in ipairs(records) do labels[i] = record.label end
-  local axes = job.varying(labels)
-  for i = 1, math.min(#records, 48) do list[#list + 1] = curve_of(store, records[i], axes) end
+  local list, varying = {}, job.varying(records)
+  for i = 1, math.min(#records, 48) do list[#list + 1] = curve_of(store, records[i], varying) end
   list = curves.pick(list)
   if #list == 0 then return end
   local path = store.dir .. "/curves.png"

@@ -9,21 +9,16 @@
 --           experiment, or nil), source, spec, spec_hash, lock, load() -> data, problem (nil, or why it cannot run) }
 
 local native = require "ph.native"
+local axes = require "ph.schema.axes"
 local canon = require "ph.util.canon"
-local sorted_keys = require "ph.util.sorted_keys"
 
 local job = {}
 
 --- Version of the run text; results of another version are other runs.
 local text_version <const> = 1
 
-local function label_of(cell_label, candidate, keys)
-  local parts = { cell_label }
-  for _, k in ipairs(keys) do
-    parts[#parts + 1] = k .. "="
-      .. (type(candidate[k]) == "number" and canon.number(candidate[k]) or tostring(candidate[k]))
-  end
-  return table.concat(parts, " ")
+local function label_of(cell_label, candidate)
+  return next(candidate) and cell_label .. " " .. axes.text(axes.list(candidate)) or cell_label
 end
 
 --- Work of one sample through the net, up to a factor: nodes times layers. Only the progress bar uses it.
@@ -107,7 +102,7 @@ function Maker:job(shared, candidate)
   local one, experiment = {}, self.experiment
   for k, v in pairs(shared) do one[k] = v end
   one.select = candidate
-  one.label = label_of(shared.cell_label, candidate, sorted_keys(candidate))
+  one.label = label_of(shared.cell_label, candidate)
   one.protocol = next(candidate) and experiment.train:with(candidate) or experiment.train
   one.train_text = one.protocol:canonical()
   one.by = experiment.select and experiment.select.by or one.protocol.monitor
@@ -118,36 +113,40 @@ function Maker:job(shared, candidate)
   return one
 end
 
---- Axes whose value is not the same in all labels, as a set.
-function job.varying(labels)
+-- Axes and values of a job or a record: those of its cell, then what was selected.
+local function point_of(one)
+  local point = axes.list(one.cell)
+  local selected = axes.list(one.select or {})
+  return table.move(selected, 1, #selected, #point + 1, point)
+end
+
+--- Axes whose value is not the same in all of a list of jobs or records, as a set.
+function job.varying(list)
   local first, out = {}, {}
-  for _, label in ipairs(labels) do
-    for key, value in label:gmatch "([%w_.]+)=(%S+)" do
-      if first[key] and first[key] ~= value then out[key] = true end
-      first[key] = first[key] or value
+  for _, one in ipairs(list) do
+    for _, at in ipairs(point_of(one)) do
+      if first[at.key] ~= nil and first[at.key] ~= at.value then out[at.key] = true end
+      if first[at.key] == nil then first[at.key] = at.value end
     end
   end
   return out
 end
 
---- What tells a label from the others: "ph" or "ph depth=30 lr=0.001"; the whole label when nothing does.
-function job.short_label(label, axes)
+--- What tells a job or a record from the others: "ph" or "ph depth=30 lr=0.001"; its whole label when nothing does.
+function job.short_label(one, varying)
   local parts = {}
-  for key, value in label:gmatch "([%w_.]+)=(%S+)" do
-    if axes[key] then parts[#parts + 1] = key == "family" and value or key .. "=" .. value end
+  for _, at in ipairs(point_of(one)) do
+    local word = axes.word(at.value)
+    if varying[at.key] then parts[#parts + 1] = at.key == "family" and word or at.key .. "=" .. word end
   end
-  return #parts > 0 and table.concat(parts, " ") or label
+  return #parts > 0 and table.concat(parts, " ") or one.label
 end
 
 local function name_shortly(cells)
-  local labels = {}
-  for _, cell in ipairs(cells) do
-    for _, one in ipairs(cell.jobs) do labels[#labels + 1] = one.label end
-  end
-  local axes = job.varying(labels)
-  for _, cell in ipairs(cells) do
-    for _, one in ipairs(cell.jobs) do one.short = job.short_label(one.label, axes) end
-  end
+  local all = {}
+  for _, cell in ipairs(cells) do table.move(cell.jobs, 1, #cell.jobs, #all + 1, all) end
+  local varying = job.varying(all)
+  for _, one in ipairs(all) do one.short = job.short_label(one, varying) end
   return cells
 end
 

@@ -1,34 +1,19 @@
 --- The table of cells that a run ends with, and that `status` shows: one row a cell, seeds taken together.
 
+local axes = require "ph.schema.axes"
 local tables = require "ph.util.columns"
 
 local summary = {}
 
---- Words for the axes of a record, in the order of its label: list of { key, value as text }.
-local function axes_of(record)
-  local out = {}
-  for key, value in record.label:gmatch "([%w_.]+)=(%S+)" do out[#out + 1] = { key, value } end
-  return out
-end
-
-local function group_key(record, skip)
-  local parts = {}
-  for _, axis in ipairs(axes_of(record)) do
-    if not skip[axis[1]] then parts[#parts + 1] = axis[1] .. "=" .. axis[2] end
-  end
-  return table.concat(parts, " ")
-end
-
---- Groups the chosen records by everything but the seed and what was selected: list of { key, first, records }.
+--- Groups the chosen records by their cells, seeds taken together: list of { axes (as from ph.schema.axes), records }.
 function summary.groups(records)
   local order, by_key = {}, {}
   for _, r in ipairs(records) do
     if r.chosen then
-      local skip = { seed = true }
-      for k in pairs(r.select or {}) do skip[k] = true end
-      local key = group_key(r, skip)
+      local list = axes.list(r.cell, { seed = true })
+      local key = axes.text(list)
       if not by_key[key] then
-        by_key[key] = { key = key, records = {} }
+        by_key[key] = { axes = list, records = {} }
         order[#order + 1] = by_key[key]
       end
       table.insert(by_key[key].records, r)
@@ -110,24 +95,24 @@ local function keys_of(records, field)
 end
 
 local function layout(records, groups)
-  local axes, seen = {}, {}
+  local names, seen = {}, {}
   for _, g in ipairs(groups) do
-    for _, axis in ipairs(axes_of { label = g.key }) do
-      if not seen[axis[1]] then axes[#axes + 1] = axis[1] end
-      seen[axis[1]] = true
+    for _, at in ipairs(g.axes) do
+      if not seen[at.key] then names[#names + 1] = at.key end
+      seen[at.key] = true
     end
   end
   local shown = {}
   for _, c in ipairs(columns) do
     if has(records, c[2]) and not (c.unless and has(records, c.unless)) then shown[#shown + 1] = c end
   end
-  return axes, keys_of(records, "select"), shown
+  return names, keys_of(records, "select"), shown
 end
 
-local function row_of(group, axes, selects, shown, many)
-  local row, at = {}, {}
-  for _, axis in ipairs(axes_of { label = group.key }) do at[axis[1]] = axis[2] end
-  for i, axis in ipairs(axes) do row[i] = at[axis] or "-" end
+local function row_of(group, names, selects, shown, many)
+  local row, words = {}, {}
+  for _, at in ipairs(group.axes) do words[at.key] = axes.word(at.value) end
+  for i, name in ipairs(names) do row[i] = words[name] or "-" end
   if many then row[#row + 1] = tostring(#group.records) end
   for _, key in ipairs(selects) do row[#row + 1] = selected(group, key) end
   for _, c in ipairs(shown) do row[#row + 1] = c[3](group.records, c[2]) end
@@ -149,8 +134,8 @@ function summary.lines(records)
   local groups, many = summary.groups(records), false
   if #groups == 0 then return nil end
   for _, g in ipairs(groups) do many = many or #g.records > 1 end
-  local axes, selects, shown = layout(records, groups)
-  local headers = table.move(axes, 1, #axes, 1, {})
+  local names, selects, shown = layout(records, groups)
+  local headers = table.move(names, 1, #names, 1, {})
   if many then headers[#headers + 1] = "seeds" end
   for _, key in ipairs(selects) do headers[#headers + 1] = key end
   for _, c in ipairs(shown) do headers[#headers + 1] = c[1] end
@@ -158,7 +143,7 @@ function summary.lines(records)
   headers[#headers + 1] = "seconds"
   headers[#headers + 1] = ""
   local rows = {}
-  for i, g in ipairs(groups) do rows[i] = row_of(g, axes, selects, shown, many) end
+  for i, g in ipairs(groups) do rows[i] = row_of(g, names, selects, shown, many) end
   local lines = tables.render(headers, rows)
   local legend = legend_of(shown)
   if legend then lines[#lines + 1] = "  " .. legend end
