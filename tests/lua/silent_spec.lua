@@ -2,6 +2,7 @@
 -- the right value. What only the whole program shows is in tests/e2e/silent.py.
 local job = require "ph.run.job"
 local native = require "ph.native"
+local plans = require "ph.run.plans"
 local spec = require "ph.spec"
 local summary = require "ph.run.summary"
 
@@ -96,5 +97,89 @@ describe("values of an axis that a label cannot show apart", function()
     local a, b = finished("a b", 0, 0), finished("a c", 0, 0)
     local varying = job.varying { a, b }
     assert.same({ '"a b"', '"a c"' }, { job.short_label(a, varying), job.short_label(b, varying) })
+  end)
+end)
+
+-- ---- runs of several plans in one directory ----
+
+local function run_of_plan(seed, lr, more)
+  local record = finished("ph", seed, lr)
+  record.spec_hash, record.overrides = "a", {}
+  record.parts = { ir = "1", task = "task.circles{noise=1}", data = "d", train = "sgd{epochs=1,lr=" .. lr .. "}" }
+  for k, v in pairs(more or {}) do record[k] = v end
+  return record
+end
+
+--- What a mean is taken over: for each group its seeds, and what has changed since.
+local function means(records)
+  local out = {}
+  for i, group in ipairs(plans.groups(records)) do
+    local seeds = {}
+    for k, r in ipairs(group.records) do seeds[k] = r.cell.seed end
+    out[i] = table.concat(seeds, " ") .. (group.older and ", " .. group.older or "")
+  end
+  return out
+end
+
+describe("runs of several plans in one directory", function()
+  it("are never averaged with one another", function()
+    local first = { run_of_plan(0, 0.01, { chosen = false }), run_of_plan(1, 0.01), run_of_plan(2, 0.01) }
+    local edited = run_of_plan(0, 0.5, { spec_hash = "b" })
+    assert.same({ "1 2, changed: train lr: 0.01 -> 0.5", "0" }, means { first[1], first[2], first[3], edited })
+    local changed = run_of_plan(0, 0.5, { overrides = { "train.lr=0.5" } })
+    assert.same({ "1 2, changed: train lr: 0.01 -> 0.5", "0" }, means { first[1], first[2], first[3], changed })
+  end)
+
+  it("are one plan when only comments, the seed or what was selected differ", function()
+    assert.same({ "0 1" }, means { run_of_plan(0, 0.1), run_of_plan(1, 0.1, { spec_hash = "comment" }) })
+    local low = run_of_plan(0, 0.1, { select = { lr = 0.1 } })
+    assert.same({ "0 1" }, means { low, run_of_plan(1, 0.2, { select = { lr = 0.2 }, spec_hash = "b" }) })
+  end)
+
+  it("are one plan when one text gives each seed its own data", function()
+    local a, b = run_of_plan(0, 0.1), run_of_plan(1, 0.1)
+    b.parts.data = "e"
+    assert.same({ "0 1" }, means { a, b })
+    b.overrides = { "data=elsewhere" }
+    assert.same({ "0, changed: data: d -> e", "1" }, means { a, b })
+  end)
+
+  it("are marked in other cells too", function()
+    local other = run_of_plan(0, 0.5, { spec_hash = "b", cell = { family = "resnet", seed = 0 } })
+    assert.same({ "0, changed: train lr: 0.01 -> 0.5", "0" }, means { run_of_plan(0, 0.01), other })
+  end)
+end)
+
+describe("the command line", function()
+  local text <const> = [[
+local ph = require "ph"
+return ph.experiment {
+  name = "words", grid = { depth = { 2, 3 }, seed = 0 },
+  task = function(cell) return ph.task.circles { width = 4, split = { train = 8, val = 4, test = 4 } } end,
+  model = function(cell) return { ph.linear(cell.depth), ph.affine(4) } end,
+  train = ph.adam { lr = 0.1, epochs = 3 },
+}]]
+
+  local function problem(...)
+    local e, problems = spec.load_text(text, "words.lua", { ... })
+    return e and "none" or problems[1].text
+  end
+
+  it("makes the changes of one part together, in any order", function()
+    assert.equal("none", problem("train.schedule=warmup", "train.warmup=2"))
+    assert.equal("none", problem("train.warmup=2", "train.schedule=warmup"))
+    assert.equal("none", problem("train.lr_min=1e-5", "train.schedule=cosine"))
+    assert.equal("command line: adam: 'warmup' has no effect with schedule 'constant'", problem "train.warmup=2")
+  end)
+
+  it("takes every word once, under each of its names", function()
+    assert.equal("command line: depth is given twice", problem("depth=2", "depth=3"))
+    assert.equal("command line: train.lr is given twice", problem("train.lr=1", "train.lr=1"))
+    assert.equal("command line: task.dir is given twice", problem("data=a", "task.dir=b"))
+  end)
+
+  it("refuses a change that no task of the grid takes", function()
+    assert.equal("command line: task.turns: no task of the grid has this key", problem "task.turns=3")
+    assert.equal("none", problem "task.noise=0.5")
   end)
 end)

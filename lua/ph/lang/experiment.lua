@@ -5,6 +5,7 @@
 --   e:ir(cell)                canonical IR text of the cell's model
 --   e:task_of(cell)           its task; e.train is the protocol of all cells
 --   e.source                  { file, text, files = { { path, text } } } when it was loaded from a file
+--   e.changes                 what the command line changed beside the grid, as sorted words
 --
 -- Texts hold meanings only: comments, indentation, key order and moved helpers do not change them.
 
@@ -88,7 +89,8 @@ schema.define {
 
 local function build(v)
   local self = {
-    values = v, task_source = v.task, axes = v.grid or grid.single(), memo = {}, task_changes = {}, read = {},
+    values = v, task_source = v.task, axes = v.grid or grid.single(), memo = {}, task_changes = {}, task_changed = {},
+    changes = {}, read = {},
   }
   for k, x in pairs(v) do self[k] = x end
   self.grid, self.edition = nil, edition.current()
@@ -213,7 +215,7 @@ function Experiment:as_task(v)
   if not task then schema.fail("task", "%s", reason) end
   local mine = {}
   for k, x in pairs(self.task_changes) do
-    if task:has_key(k) then mine[k] = x end
+    if task:has_key(k) then mine[k], self.task_changed[k] = x, true end
   end
   return next(mine) and where.from("command line", task.with, task, mine) or task
 end
@@ -256,6 +258,15 @@ local function check_axes(self)
       local near = suggest.nearest(name, schema.usual_axes)
       report({ "grid", name }, "grid: axis '%s' is read by neither model nor task; runs along it would be equal%s",
         name, near and near ~= name and string.format(" (did you mean '%s'?)", near) or "")
+    end
+  end
+end
+
+--- A change of the command line that no task has a key for would do nothing.
+local function check_changes(self)
+  for _, key in ipairs(sorted_keys(self.task_changes)) do
+    if not self.task_changed[key] then
+      schema.report(string.format("command line: task.%s: no task of the grid has this key", key))
     end
   end
 end
@@ -319,6 +330,7 @@ function Experiment:check()
   check_rate(self)
   if self:check_models() then
     check_axes(self)
+    check_changes(self)
     check_groups(self)
   end
   rules.check(self, self.restricted)
@@ -332,14 +344,17 @@ function Experiment:set_axis(key, values)
   self.restricted = true
 end
 
---- Changes a key of the protocol, or of every task that has it. what: "task" or "train".
-function Experiment:set_part(what, key, value)
+--- Changes keys of the protocol, of the selection, or of every task that has them. what: "task", "train" or "select".
+function Experiment:change(what, keys)
   self.memo = {}
   if what == "task" and not self.task then
-    self.task_changes[key] = value
-    return
+    self.task_changes = keys
+  elseif what == "select" then
+    for k, v in pairs(self.select or {}) do keys[k] = keys[k] or v end
+    self.select = schema.check("select", keys)
+  else
+    self[what] = self[what]:with(keys)
   end
-  self[what] = where.from("command line", self[what].with, self[what], { [key] = value })
 end
 
 return experiment

@@ -69,13 +69,6 @@ local function unknown(e, key)
   fail("unknown key '%s'%s; axes of the grid: %s", key, suggest.hint(key, known), table.concat(axes, ", "))
 end
 
-local function set_select(e, name, values)
-  local v = { by = e.select and e.select.by }
-  for _, key in ipairs(schema.get("select").keys) do v[key.name] = e.select and e.select[key.name] end
-  if name == "by" then v.by = values[1] else v[name] = values end
-  e.select = where.from("command line", schema.check, "select", v)
-end
-
 --- A key of task or train takes one value; strings such as directories may hold commas.
 local function single(what, name, values, rest)
   for _, block in ipairs(schema.all()) do
@@ -86,10 +79,6 @@ local function single(what, name, values, rest)
   return values[1]
 end
 
-local function set_part(e, what, name, values, rest)
-  e:set_part(what, name, single(what, name, values, rest))
-end
-
 local function has(list, word)
   for _, x in ipairs(list) do
     if x == word then return true end
@@ -97,28 +86,41 @@ local function has(list, word)
   return false
 end
 
---- Applies one "key=value" (or { key =, value = }) to an experiment. Raises with one
--- line that begins with "command line: ".
-function override.apply(e, text)
-  if type(text) == "table" then text = text.key .. "=" .. text.value end
+--- Applies a word that changes an axis, and sorts any other under what it changes: `changes` has a table for task,
+-- train and select, and `seen`.
+local function take(e, text, changes)
   local key, values, rest = override.parse(text)
-  if has(grid.axis_names(e.axes), key) then
+  local is_axis = has(grid.axis_names(e.axes), key)
+  key = not is_axis and short[key] or key
+  if changes.seen[key] then fail("%s is given twice", key) end
+  changes.seen[key] = true
+  if is_axis then
     local list, reason = grid.values(key, values)
     if not list then fail("%s %s", key, reason) end
     return e:set_axis(key, list)
   end
-  key = short[key] or key
   local what, name = key:match "^(%a+)%.(.*)$"
   if not what or not has(known_keys(e), key) then unknown(e, key) end
-  if what == "select" then return set_select(e, name, values) end
-  set_part(e, what, name, values, rest)
+  local is_list = what == "select" and name ~= "by"
+  changes[what][name] = is_list and values or single(what, name, values, rest)
+  table.insert(e.changes, key .. "=" .. rest)
 end
 
---- Applies a list of them while a spec is loaded: errors are collected.
+--- Applies words of the command line ("key=value", or { key =, value = }) while a spec is loaded; errors are collected,
+-- each a line that begins with "command line: ". Changes of one part are made together: some need each other.
 function override.all(e, list)
+  local changes = { task = {}, train = {}, select = {}, seen = {} }
   for _, text in ipairs(list or {}) do
-    local ok, problem = pcall(override.apply, e, text)
+    if type(text) == "table" then text = text.key .. "=" .. text.value end
+    local ok, problem = pcall(take, e, text, changes)
     if not ok then schema.report(problem) end
+  end
+  table.sort(e.changes)
+  for _, what in ipairs { "task", "train", "select" } do
+    if next(changes[what]) then
+      local ok, problem = pcall(where.from, "command line", e.change, e, what, changes[what])
+      if not ok then schema.report(problem) end
+    end
   end
 end
 

@@ -2,25 +2,32 @@
 -- runs over the depth (or the widest numeric axis), one line per family through the means, a mark per
 -- run; the ends of the backward gradient.
 --
--- Several directories are drawn together, so that experiments that share a task can be compared.
+-- Several directories are drawn together, so that experiments that share a task can be compared. Of a directory only
+-- runs of the last plan are drawn, and a note says how many that leaves out.
 
 local native = require "ph.native"
 local fault = require "ph.util.fault"
 local ledger = require "ph.run.ledger"
+local plans = require "ph.run.plans"
 local sorted_keys = require "ph.util.sorted_keys"
 
 local cells = {}
 
+--- The finished records that are drawn, and the number of those of earlier plans.
 local function records_of(dirs)
-  local out = {}
+  local out, older = {}, 0
   for _, dir in ipairs(dirs) do
     local book = ledger.read(dir)
     if book.problem then fault.raise(fault.TAMPERED, "%s: %s", dir, book.problem) end
-    for _, r in ipairs(book.runs) do
-      if r.chosen and r.status == "done" then out[#out + 1] = r end
+    for _, group in ipairs(plans.groups(book.runs)) do
+      for _, r in ipairs(group.records) do
+        if r.status == "done" and group.older then older = older + 1
+        elseif r.status == "done" then out[#out + 1] = r
+        end
+      end
     end
   end
-  return out
+  return out, older
 end
 
 --- Values of an axis over the records, in order of size or of appearance.
@@ -118,12 +125,16 @@ local drawn <const> = {
 
 --- The figure of the ledgers of `dirs`, or nil when nothing in them is done.
 function cells.figure(dirs)
-  local records = records_of(dirs)
+  local records, older = records_of(dirs)
   local x = widest(records, true)
   if not x then return nil end
   local by = widest(records, false)
   local apart = widest(records, false, by)
-  local figure = { name = "cells", title = "chosen runs: means over seeds, a mark a run", panels = {} }
+  local title = "chosen runs: means over seeds, a mark a run"
+  if older > 0 then
+    title = string.format("%s (%d run%s of earlier plans left out)", title, older, older == 1 and "" or "s")
+  end
+  local figure = { name = "cells", title = title, panels = {} }
   for _, value in ipairs(apart and values_of(records, apart) or { false }) do
     local mine = where(records, apart, value)
     for _, what in ipairs(drawn) do

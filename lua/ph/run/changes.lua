@@ -66,6 +66,17 @@ local function measure_changes(now, before, out)
   if #out == known then text_changes("measure", now, before, out) end
 end
 
+--- A canonical text without some of its keys (a set).
+function changes.without(text, keys)
+  local values = values_of(text)
+  if not values.kind then return text end
+  local parts = {}
+  for _, k in ipairs(sorted_keys(values)) do
+    if k ~= "kind" and not keys[k] then parts[#parts + 1] = k .. "=" .. values[k] end
+  end
+  return values.kind .. "{" .. table.concat(parts, ",") .. "}"
+end
+
 --- now, before: `parts` of a job and of the record of an earlier run.
 function changes.between(now, before)
   local out = {}

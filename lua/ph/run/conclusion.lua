@@ -70,7 +70,7 @@ end
 --- The end of a run.
 function conclusion.print(store, experiment, cells, session)
   local records, open = chosen_records(store, cells)
-  local lines, many = summary.lines(records)
+  local lines, many = summary.lines(records, true)
   native.write(1, "\n")
   if session.closed == 0 and session.failures == 0 then
     native.write(1,

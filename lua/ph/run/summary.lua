@@ -1,26 +1,10 @@
 --- The table of cells that a run ends with, and that `status` shows: one row a cell, seeds taken together.
 
 local axes = require "ph.schema.axes"
+local plans = require "ph.run.plans"
 local tables = require "ph.util.columns"
 
 local summary = {}
-
---- Groups the chosen records by their cells, seeds taken together: list of { axes (as from ph.schema.axes), records }.
-function summary.groups(records)
-  local order, by_key = {}, {}
-  for _, r in ipairs(records) do
-    if r.chosen then
-      local list = axes.list(r.cell, { seed = true })
-      local key = axes.text(list)
-      if not by_key[key] then
-        by_key[key] = { axes = list, records = {} }
-        order[#order + 1] = by_key[key]
-      end
-      table.insert(by_key[key].records, r)
-    end
-  end
-  return order
-end
 
 local function values(records, metric)
   local out = {}
@@ -78,8 +62,10 @@ local function state_of(group)
   for _, r in ipairs(group.records) do
     if r.status == "diverged" then diverged = diverged + 1 end
   end
-  if diverged == 0 then return "" end
-  return diverged == #group.records and "diverged" or diverged .. " diverged"
+  local words = {}
+  if diverged > 0 then words[1] = diverged == #group.records and "diverged" or diverged .. " diverged" end
+  if group.older then words[#words + 1] = "of an earlier plan; " .. group.older end
+  return table.concat(words, "; ")
 end
 
 local function keys_of(records, field)
@@ -129,9 +115,9 @@ local function legend_of(shown)
   return #out > 0 and table.concat(out, "; ") or nil
 end
 
---- Lines of the table of the chosen records, or nil when there are none.
-function summary.lines(records)
-  local groups, many = summary.groups(records), false
+--- Lines of the table of the chosen records, or nil when there are none. of_one_plan: they are known to be of one.
+function summary.lines(records, of_one_plan)
+  local groups, many = plans.groups(records, of_one_plan), false
   if #groups == 0 then return nil end
   for _, g in ipairs(groups) do many = many or #g.records > 1 end
   local names, selects, shown = layout(records, groups)

@@ -8,6 +8,7 @@
 local native = require "ph.native"
 local checkpoint = require "ph.run.checkpoint"
 local groups = require "ph.lang.groups"
+local json = require "ph.util.json"
 local measure = require "ph.run.measure"
 local results = require "ph.run.results"
 local runfile = require "ph.run.runfile"
@@ -126,7 +127,7 @@ end
 local function base_record(job, saved, columns)
   local s = saved.state
   local record = {
-    run = job.run, spec = job.spec, spec_hash = job.spec_hash, label = job.label, cell_label = job.cell_label,
+    run = job.run, spec = job.spec, spec_hash = job.spec_hash, overrides = json.list(job.overrides), label = job.label, cell_label = job.cell_label,
     cell = job.cell, select = job.select, seed = job.seed, parts = job.parts, data = s.data,
     status = s.status == "diverged" and "diverged" or "done", chosen = false, metrics = {},
     best_epoch = s.stop.best_epoch, epochs = #saved.rows,
