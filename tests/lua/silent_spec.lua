@@ -183,3 +183,57 @@ return ph.experiment {
     assert.equal("none", problem "task.noise=0.5")
   end)
 end)
+
+-- ---- a key that a text has twice ----
+
+describe("a spec that has something twice where the last would win", function()
+  local frame <const> = [[
+local ph = require "ph"
+%s
+return ph.experiment {
+  name = "twice", task = ph.task.circles { width = 4, split = { train = 8, val = 4, test = 4 } },
+  model = function() return { ph.affine(4) } end, train = ph.adam { lr = 0.1, epochs = 3 },
+}]]
+
+  local function problems(text)
+    local _, list = spec.load_text(text, "twice.lua")
+    local out = {}
+    for i, problem in ipairs(list or {}) do out[i] = problem.text end
+    return out
+  end
+
+  local function refused(line, first, what)
+    local want = string.format("twice.lua:%s; the last would win", what:format(first))
+    assert.same({ want }, problems(frame:format(line)))
+  end
+
+  it("is refused with both lines, wherever the table stands", function()
+    refused("local _ = { lr = 1, b = {},\nlr = 2 }", 2, "3: key 'lr' is written twice in one table (first in line %d)")
+    refused("local _ = { f = function() local x = { a = 1 } if x then return x end end, b = { g = 2 }, f = 3 }", 2,
+      "2: key 'f' is written twice in one table (first in line %d)")
+    refused("local _ = { a = 1, ['a'] = 2 }", 2, "2: key 'a' is written twice in one table (first in line %d)")
+    refused("local _ = { 'x', [1.0] = 'y' }", 2, "2: key [1] is written twice in one table (first in line %d)")
+    refused("local b = {} function b.f() end\nfunction b.f() end", 2,
+      "3: function b.f is defined twice (first in line %d)")
+  end)
+
+  it("is told with all its repeats and its other errors", function()
+    local text = frame:format("local _ = { a = 1, a = 2 }"):gsub("lr = 0.1", "lr = 0.1, lr = 0.2, epoch = 3")
+    assert.same({
+      "twice.lua:2: key 'a' is written twice in one table (first in line 2); the last would win",
+      "twice.lua:5: adam: unknown key 'epoch' (did you mean 'epochs'?)",
+      "twice.lua:5: key 'lr' is written twice in one table (first in line 5); the last would win",
+    }, problems(text))
+  end)
+
+  it("is told from one that has not", function()
+    local lines = {
+      "local p, q, a = { x = { y = 1 }, y = 2, 'y' } -- { x = 1, x = 1 }",
+      "local b = { [p or 1] = 1, [p or 2] = 2, [ [[ {x=1, x=2} ]] ] = 1, x = 'x = 1, x = 2' }",
+      "local c = { f = function() return 1, 1 end, g = 2; h = 3 }",
+      "if q then function a.f() end elseif a then function a.f() end end",
+      "local function f() end local function f() end",
+    }
+    assert.same({}, problems(frame:format(table.concat(lines, "\n"))))
+  end)
+end)

@@ -95,6 +95,9 @@ local function tokens_of(source)
   return source.tokens
 end
 
+--- Tokens of the text of a registered chunk.
+function where.tokens_of(chunk) return tokens_of(sources[chunk]) end
+
 local opens <const> = { ["{"] = 1, ["("] = 1, ["["] = 1, ["}"] = -1, [")"] = -1, ["]"] = -1 }
 local words <const> = { ["function"] = 1, ["if"] = 1, ["do"] = 1, ["repeat"] = 1, ["end"] = -1, ["until"] = -1 }
 

@@ -11,6 +11,7 @@ local kinds = require "ph.schema.kinds"
 local native = require "ph.native"
 local override = require "ph.lang.override"
 local schema = require "ph.schema"
+local twice = require "ph.schema.twice"
 local where = require "ph.schema.where"
 
 local spec = {}
@@ -27,6 +28,14 @@ local function read_text(path)
   end
   if text:sub(1, 1) == "\27" then error(path .. ": a spec must be Lua text, got a compiled chunk", 0) end
   return (text:gsub("^\xef\xbb\xbf", "")) -- the mark that some editors put before UTF-8
+end
+
+--- Reports what a text has twice where Lua would keep the last.
+local function refuse_repeats(path, chunk)
+  for _, at in ipairs(twice.find(chunk)) do
+    schema.report(
+      string.format("%s:%d: %s (first in line %d); the last would win", path, at.line, at.text, at.first))
+  end
 end
 
 --- require of a sibling: "helpers" or "dir.helpers" is the file helpers.lua beside the spec. Each is loaded once.
@@ -48,6 +57,7 @@ local function sibling_loader(path, files, state)
     state.chunks[#state.chunks + 1] = where.register(file, text)
     local chunk, problem = load(text, state.chunks[#state.chunks], "t", state.env)
     if not chunk then error(problem, 0) end
+    refuse_repeats(file, state.chunks[#state.chunks])
     local outer = where.enter(state.chunks[#state.chunks])
     loaded[name] = chunk() or true
     where.enter(outer)
@@ -113,6 +123,7 @@ end
 local function load_collecting(text, path, overrides, source)
   local state = { chunks = { source.chunk } }
   state.env = environment(sibling_loader(path, source.files, state), state.chunks)
+  if load(text, source.chunk, "t", {}) then refuse_repeats(path, source.chunk) end
   local value, failed = run_chunk(text, source.chunk, state.env)
   if failed then return nil end
   local e = as_experiment(value, path)
