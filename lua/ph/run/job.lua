@@ -93,7 +93,8 @@ function Maker:shared(cell)
     cell = cell:plain(), cell_label = cell:text(), seed = seed, ir = ir, weight = self.weights[ir],
     task_text = task:canonical(), classifies = task.classes ~= nil,
     measures = self.measures, measure_text = self.measure_text, experiment_text = self.experiment_text,
-    source = experiment.source, overrides = experiment.changes, spec = experiment.name, spec_hash = self.spec_hash, lock = self.lock,
+    source = experiment.source, overrides = experiment.changes,
+    spec = experiment.name, spec_hash = self.spec_hash, lock = self.lock,
     digest = digest, problem = problem, load = loader(self.cache, task, seed, digest),
   }
 end

@@ -127,7 +127,8 @@ end
 local function base_record(job, saved, columns)
   local s = saved.state
   local record = {
-    run = job.run, spec = job.spec, spec_hash = job.spec_hash, overrides = json.list(job.overrides), label = job.label, cell_label = job.cell_label,
+    run = job.run, spec = job.spec, spec_hash = job.spec_hash, overrides = json.list(job.overrides),
+    label = job.label, cell_label = job.cell_label,
     cell = job.cell, select = job.select, seed = job.seed, parts = job.parts, data = s.data,
     status = s.status == "diverged" and "diverged" or "done", chosen = false, metrics = {},
     best_epoch = s.stop.best_epoch, epochs = #saved.rows,

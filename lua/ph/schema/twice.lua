@@ -18,8 +18,9 @@ local function constant_key(tokens, t)
   return value and value()
 end
 
-local opens <const> = { ["{"] = true, ["("] = true, ["["] = true, ["function"] = true, ["if"] = true, ["do"] = true,
-                        ["repeat"] = true }
+local opens <const> = {
+  ["{"] = true, ["("] = true, ["["] = true, ["function"] = true, ["if"] = true, ["do"] = true, ["repeat"] = true,
+}
 local closes <const> = { ["}"] = true, [")"] = true, ["]"] = true, ["end"] = true, ["until"] = true }
 
 local function key_text(key)
