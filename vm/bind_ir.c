@@ -112,6 +112,8 @@ static void push_segment(lua_State *L, const ph_ir_segment *s) {
   set_flag(L, "tied", s->tied);
   set_flag(L, "driven", s->driven);
   set_string(L, "from", s->from_zero ? "zero" : "input");
+  set_flag(L, "channel", (s->node[s->result].parts & PH_PART_CHANNEL) != 0);
+  set_flag(L, "ports", (s->node[s->result].parts & PH_PART_PORT) != 0);
   lua_createtable(L, s->nparams, 0);
   for (int i = 0; i < s->nparams; i++) {
     push_param(L, &s->param[i]);

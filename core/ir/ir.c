@@ -104,8 +104,20 @@ static ph_status rule_shape(const ph_ir_segment *s, ph_ir_node *n, ph_err *err) 
   return PH_OK;
 }
 
+static unsigned parts_of(const ph_ir_segment *s, const ph_ir_node *n) {
+  unsigned arg[PH_IR_ARGS] = {0};
+  for (int i = 0; i < n->nargs; i++) {
+    arg[i] = n->arg[i].is_param ? 0 : s->node[n->arg[i].index].parts;
+  }
+  return ph_shape_is_param(n->shape) ? 0 : ph_op_parts(n->op, arg);
+}
+
 ph_status ph_ir_node_shape(const ph_ir_segment *s, ph_ir_node *n, ph_err *err) {
-  return n->op->shape == NULL ? leaf_shape(s, n, err) : rule_shape(s, n, err);
+  ph_status st = n->op->shape == NULL ? leaf_shape(s, n, err) : rule_shape(s, n, err);
+  if (!st) {
+    n->parts = parts_of(s, n);
+  }
+  return st;
 }
 
 static ph_status read_shape(ph_ir_segment *s, ph_err *err) {

@@ -110,6 +110,7 @@ typedef struct ph_ir_node {
   double attr[PH_OP_ATTRS]; /* where a table gives it: of iteration 0 */
   int table[PH_OP_ATTRS];   /* number of the table that gives it, -1 for a plain number */
   ph_shape shape;           /* filled by the shape rule */
+  unsigned parts;           /* PH_PART_*; 0: a parameter value */
 } ph_ir_node;
 
 typedef struct ph_ir_term {

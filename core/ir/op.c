@@ -279,6 +279,18 @@ const ph_op *ph_op_of(ph_role role) {
   return &TABLE[i];
 }
 
+unsigned ph_op_parts(const ph_op *op, const unsigned *arg) {
+  switch (op->role) {
+  case PH_ROLE_STATE: return PH_PART_CHANNEL;
+  case PH_ROLE_SCALE: return arg[0];
+  case PH_ROLE_APPLY: return arg[1];
+  case PH_ROLE_BIAS: return arg[0] | PH_PART_PORT;
+  case PH_ROLE_ADD:
+  case PH_ROLE_SUB: return arg[0] | arg[1];
+  default: return PH_PART_PORT;
+  }
+}
+
 const char *ph_gain_name(ph_gain gain) {
   static const char *const names[] = {
 #define GAIN(NAME, name) #name,

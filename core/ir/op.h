@@ -94,6 +94,10 @@ typedef enum ph_role {
   PH_ROLE_MATMUL
 } ph_role;
 
+/* What a sample value is made of: the carried value, through matrices, factors and sums alone (the state channel), and all
+ * that reaches it otherwise (the ports). */
+enum { PH_PART_CHANNEL = 1, PH_PART_PORT = 2 };
+
 /* What certificates know of an op's values and norms (lua/ph/certify has one rule for each): GAIN(NAME, name) */
 #define PH_GAINS(GAIN)                                                                                     \
   GAIN(NONE, none)               /* nothing */                                                             \
@@ -152,6 +156,8 @@ int ph_op_count(void);
 const ph_op *ph_op_at(int i);
 const ph_op *ph_op_find(const char *name); /* NULL if there is none */
 const ph_op *ph_op_of(ph_role role);       /* the row of a role; not of PH_ROLE_NONE */
+/* Parts of a sample value, from those of its arguments; a parameter value has none (0). */
+unsigned ph_op_parts(const ph_op *op, const unsigned *arg);
 static inline int ph_op_nargs(const ph_op *op) { return (int)strlen(op->args); }
 const char *ph_gain_name(ph_gain gain);           /* "lipschitz" */
 const char *ph_attr_kind_name(ph_attr_kind kind); /* "positive" */

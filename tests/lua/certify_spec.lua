@@ -202,6 +202,48 @@ describe("the certificate of random blocks", function()
   end)
 end)
 
+describe("the ports of random blocks", function()
+  --- Norms of the ports of samples z through a stream of one layer, as the engine tells them apart.
+  local function probed(text, weights, z)
+    local plan <close> = assert(native.plan(text, { batch = 4, threads = 1, probe = true }))
+    for _, p in ipairs((plan:params())) do
+      plan:set(p.name, "value", weights[p.name]:reshape(plan:get(p.name, "value"):shape()))
+    end
+    plan:refresh()
+    local data <close> = native.data(z, native.tensor({ z:shape()[1], 1 }, "f64"))
+    return plan:probe(data, nil, { segment = 1, port = true }).port:reshape { z:shape()[1] }
+  end
+
+  it("are for the engine what they are for the certificate, in 300 cases", function()
+    local seen = { both = 0, channel = 0, ports = 0 }
+    while seen.both < 300 do
+      local text, p = program()
+      local model = assert(native.ir_parse(text))
+      local seg, weights = model.segments[1], weights_of(p)
+      local ok, v = pcall(segment.evaluate, seg, list_of(seg, weights))
+      local z = random("z", { 6, p.d }, 1)
+      local whole_value = ok and run(seg, weights, z)
+      if ok and whole_value and not whole_value:first_nonfinite() then
+        assert.equal(v.lin ~= nil, seg.channel, text)
+        if not seg.channel then
+          seen.ports = seen.ports + 1
+          local refused, problem = pcall(probed, text, weights, z)
+          assert.is_false(refused)
+          assert.matches("segment 1 has no state channel, from which its ports could be told apart", tostring(problem))
+        else
+          local kind = seg.ports and "both" or "channel"
+          local linear = z * v.lin.tensor:transpose()
+          local want, size = (whole_value - linear):rownorms(), whole_value:norm() + linear:norm()
+          seen[kind] = seen[kind] + 1
+          local why = "sums in another order, and a difference: " .. text
+          near(want, probed(text, weights, z), { atol = 1e-10 * size, why = why })
+        end
+      end
+    end
+    assert(seen.channel > 20 and seen.ports > 100, "not of all sorts")
+  end)
+end)
+
 -- ---- models of the language ----
 
 local function experiment(body)

@@ -6,6 +6,7 @@
  *   c (x + b)             ->  c x + c b        likewise
  *   c1 (c2 x)             ->  (c1 c2) x
  *   A (B x)               ->  (A B) x          when rows > 2d (docs/laws.md, 4.4) and the product is not larger
+ *   A (C z + p)           ->  A C z + A p      when the ports of the result are to be seen apart
  */
 #include <assert.h>
 #include <string.h>
@@ -37,9 +38,11 @@ static int make(builder *b, const ph_op *op, int nargs, const int *arg, const do
   }
   ph_gnode n = {.op = op, .param = -1, .nargs = nargs};
   ph_shape in[PH_OP_ARGS];
+  unsigned parts[PH_OP_ARGS] = {0};
   for (int i = 0; i < nargs; i++) {
     n.arg[i] = arg[i];
     in[i] = b->g->node[arg[i]].shape;
+    parts[i] = b->g->node[arg[i]].parts;
   }
   if (attr) {
     memcpy(n.attr, attr, sizeof n.attr);
@@ -47,6 +50,7 @@ static int make(builder *b, const ph_op *op, int nargs, const int *arg, const do
   ph_err err;
   ph_status st = ph_op_shape(op, in, n.attr, &n.shape, &err);
   assert(st == PH_OK && "the rewrites keep shapes");
+  n.parts = ph_shape_is_param(n.shape) ? 0 : ph_op_parts(op, parts);
   return add_node(b, n);
 }
 
@@ -91,7 +95,8 @@ static int *leaf_of(ph_graph *g, ph_role role) { return role == PH_ROLE_STATE ? 
 static int make_leaf(builder *b, ph_role role, ph_shape shape) {
   int *leaf = leaf_of(b->g, role);
   if (*leaf < 0) {
-    *leaf = add_node(b, (ph_gnode){.op = ph_op_of(role), .param = -1, .shape = shape});
+    const ph_op *op = ph_op_of(role);
+    *leaf = add_node(b, (ph_gnode){.op = op, .param = -1, .shape = shape, .parts = ph_op_parts(op, NULL)});
   }
   return *leaf;
 }
@@ -148,6 +153,8 @@ static void use(ph_graph *g, int i, int user) {
 static void mark_live(ph_graph *g) {
   for (int i = 0; i < g->n; i++) {
     g->node[i].user = -1;
+    g->node[i].uses = 0;
+    g->node[i].live = false;
   }
   g->node[g->result].live = true;
   use(g, g->result, -1);
@@ -161,6 +168,80 @@ static void mark_live(ph_graph *g) {
       use(g, g->node[i].arg[a], i);
     }
   }
+}
+
+/* ---- the result as a sum of channel and port ---- */
+
+static const unsigned BOTH = PH_PART_CHANNEL | PH_PART_PORT;
+
+bool ph_graph_is_inner_add(const ph_graph *g, int i) {
+  int user = g->node[i].user;
+  return ph_graph_role(g, i) == PH_ROLE_ADD && g->node[i].uses == 1 && user >= 0 &&
+         ph_graph_role(g, user) == PH_ROLE_ADD && !ph_graph_is_param(g, i);
+}
+
+/* Is every term of the sum rooted at i of one part? */
+static bool is_apart(const ph_graph *g, int i) {
+  const ph_gnode *n = &g->node[i];
+  if (n->parts != BOTH) {
+    return true;
+  }
+  if (ph_graph_role(g, i) != PH_ROLE_ADD || (i != g->result && !ph_graph_is_inner_add(g, i))) {
+    return false;
+  }
+  return is_apart(g, n->arg[0]) && is_apart(g, n->arg[1]);
+}
+
+static int part_of(builder *b, int *known, int i, unsigned which);
+
+/* The channel or the port of a node that has both. A bias is port: where its argument has none, it is added to zero. */
+static int make_part(builder *b, int *known, ph_gnode n, unsigned which) {
+  bool has[2] = {false};
+  for (int a = 0; a < n.nargs; a++) {
+    has[a] = (b->g->node[n.arg[a]].parts & which) != 0;
+  }
+  switch (n.op->role) {
+  case PH_ROLE_SCALE: return make_scale(b, n.attr[0], part_of(b, known, n.arg[0], which), true);
+  case PH_ROLE_APPLY: return make_apply(b, n.arg[0], part_of(b, known, n.arg[1], which), true);
+  case PH_ROLE_BIAS:
+    if (which == PH_PART_CHANNEL) {
+      return part_of(b, known, n.arg[0], which);
+    }
+    return make_pair(b, PH_ROLE_BIAS, has[0] ? part_of(b, known, n.arg[0], which) : make_scale(b, 0.0, n.arg[0], false),
+                     n.arg[1]);
+  default:
+    if (has[0] && has[1]) {
+      int x = part_of(b, known, n.arg[0], which);
+      return make_pair(b, PH_ROLE_ADD, x, part_of(b, known, n.arg[1], which));
+    }
+    return part_of(b, known, n.arg[has[0] ? 0 : 1], which);
+  }
+}
+
+/* known: the parts that were made already, two a node; -1. */
+static int part_of(builder *b, int *known, int i, unsigned which) {
+  if (b->failed || b->g->node[i].parts == which) {
+    return i;
+  }
+  int *part = &known[2 * i + (which == PH_PART_PORT)];
+  if (*part < 0) {
+    *part = make_part(b, known, b->g->node[i], which);
+  }
+  return *part;
+}
+
+static void set_apart(builder *b) {
+  ph_graph *g = b->g;
+  size_t room = 2 * (size_t)g->n;
+  int *known = ph_mem_new(room, sizeof *known);
+  b->failed |= !known;
+  for (size_t i = 0; !b->failed && i < room; i++) {
+    known[i] = -1;
+  }
+  int channel = b->failed ? 0 : part_of(b, known, g->result, PH_PART_CHANNEL);
+  int port = b->failed ? 0 : part_of(b, known, g->result, PH_PART_PORT);
+  g->result = make_pair(b, PH_ROLE_ADD, channel, port);
+  ph_mem_free(known);
 }
 
 static void mark_dependence(ph_graph *g) {
@@ -179,7 +260,7 @@ static void mark_dependence(ph_graph *g) {
 
 /* Nodes were appended in dependency order, but a rewrite may place a parameter node after a state node that does not
  * need it; both phases walk in index order and pick their own kind, so nothing more is needed. */
-ph_status ph_graph_build(ph_graph *g, const ph_ir_segment *seg, int64_t rows, ph_err *err) {
+ph_status ph_graph_build(ph_graph *g, const ph_ir_segment *seg, int64_t rows, bool apart, ph_err *err) {
   *g = (ph_graph){.seg = seg, .state = -1, .input = -1};
   int *uses = ph_mem_new((size_t)seg->nnodes, sizeof *uses);
   int *map = ph_mem_new((size_t)seg->nnodes, sizeof *map);
@@ -199,6 +280,12 @@ ph_status ph_graph_build(ph_graph *g, const ph_ir_segment *seg, int64_t rows, ph
   ph_mem_free(uses);
   ph_mem_free(map);
   ph_mem_free(leaf);
+  if (!b.failed) {
+    mark_live(g);
+  }
+  if (!b.failed && apart && !is_apart(g, g->result)) {
+    set_apart(&b);
+  }
   if (b.failed) {
     ph_graph_fini(g);
     return ph_code_no_memory(err);

@@ -12,8 +12,9 @@ typedef struct ph_gnode {
   int nargs, arg[PH_OP_ARGS];
   double attr[PH_OP_ATTRS];
   ph_shape shape;
-  int uses; /* by live nodes, result and read */
-  int user; /* the last live user, -1 when none or when result/read */
+  unsigned parts; /* PH_PART_*; 0: a parameter value */
+  int uses;       /* by live nodes, result and read */
+  int user;       /* the last live user, -1 when none or when result/read */
   bool live;
   bool reads_state; /* depends on state (or on this step's input) */
   bool reads_input;
@@ -28,14 +29,17 @@ typedef struct ph_graph {
   int result, read; /* read -1 when absent */
 } ph_graph;
 
-/* rows: samples of a full batch (times iterations when parameters are tied); decides whether A(Bx) becomes (AB)x. */
-ph_status ph_graph_build(ph_graph *g, const ph_ir_segment *seg, int64_t rows, ph_err *err) PH_MUST_CHECK;
+/* rows: samples of a full batch (times iterations when parameters are tied); decides whether A(Bx) becomes (AB)x.
+ * apart: the result is a sum whose terms are each of one part, channel or port, if it has both. */
+ph_status ph_graph_build(ph_graph *g, const ph_ir_segment *seg, int64_t rows, bool apart, ph_err *err) PH_MUST_CHECK;
 void ph_graph_fini(ph_graph *g);
 /* The call of a node on `samples` samples, without operands. */
 ph_call ph_graph_call(const ph_graph *g, int node, int64_t samples);
 static inline ph_role ph_graph_role(const ph_graph *g, int i) {
   return g->node[i].op ? g->node[i].op->role : PH_ROLE_NONE;
 }
+/* An add whose terms are terms of the add that alone uses it. */
+bool ph_graph_is_inner_add(const ph_graph *g, int i);
 static inline bool ph_graph_is_param(const ph_graph *g, int i) { return ph_shape_is_param(g->node[i].shape); }
 
 #endif

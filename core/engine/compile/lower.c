@@ -75,17 +75,6 @@ static void lower_member(ph_program *p, int node, const bool *saved) {
   }
 }
 
-/* A term that reaches the state only through matrices and factors: the state channel; everything else is port. */
-static bool state_channel(const ph_graph *g, int i) {
-  if (i == g->state) {
-    return true;
-  }
-  if (ph_graph_role(g, i) == PH_ROLE_SCALE) {
-    return state_channel(g, g->node[i].arg[0]);
-  }
-  return ph_graph_role(g, i) == PH_ROLE_APPLY && state_channel(g, g->node[i].arg[1]);
-}
-
 /* A sum being lowered: its terms, and the slot and shape of the result. */
 typedef struct sum {
   ph_shape shape;
@@ -118,12 +107,13 @@ static void emit_sum(ph_program *p, const sum *s) {
   }
 }
 
-/* The same with the port terms summed apart, so that their norm can be read. s->term has room for 2 n. */
+/* The same with the port terms summed apart, so that their norm can be read. Each term is of one part (ph_graph_build).
+ * s->term has room for 2 n. */
 static void sum_apart(ph_program *p, const sum *s) {
   sum channel = {s->shape, s->out, 0, s->term};
   sum port = {s->shape, -1, 0, s->term + s->n};
   for (int i = 0; i < s->n; i++) {
-    sum *to = state_channel(&p->graph, s->term[i]) ? &channel : &port;
+    sum *to = p->graph.node[s->term[i]].parts == PH_PART_CHANNEL ? &channel : &port;
     to->term[to->n++] = s->term[i];
   }
   if (port.n == 0 || channel.n == 0) {
@@ -221,7 +211,7 @@ static void lower_forward(ph_program *p, const bool *saved, bool probe) {
 
 ph_status ph_program_build(ph_program *p, const ph_ir_segment *seg, const ph_lower_options *o, ph_err *err) {
   *p = (ph_program){.seg = seg, .port = -1, .tile = o->tile};
-  ph_status st = ph_graph_build(&p->graph, seg, o->rows, err);
+  ph_status st = ph_graph_build(&p->graph, seg, o->rows, o->probe, err);
   if (st) {
     return st;
   }

@@ -93,17 +93,11 @@ void ph_program_products(ph_program *p) {
 
 /* ---- sums ---- */
 
-static bool inner_add(const ph_graph *g, int i) {
-  int user = g->node[i].user;
-  return ph_graph_role(g, i) == PH_ROLE_ADD && g->node[i].uses == 1 && user >= 0 &&
-         ph_graph_role(g, user) == PH_ROLE_ADD && !ph_graph_is_param(g, i);
-}
-
 int ph_graph_sum_terms(const ph_graph *g, int root, int *term) {
   int n = 0;
   for (int a = 0; a < 2; a++) {
     int t = g->node[root].arg[a];
-    if (inner_add(g, t)) {
+    if (ph_graph_is_inner_add(g, t)) {
       n += ph_graph_sum_terms(g, t, term + n);
     } else {
       term[n++] = t;
@@ -114,7 +108,7 @@ int ph_graph_sum_terms(const ph_graph *g, int root, int *term) {
 
 bool ph_program_absorbed(const ph_program *p, int node) {
   const ph_graph *g = &p->graph;
-  if (inner_add(g, node)) {
+  if (ph_graph_is_inner_add(g, node)) {
     return true;
   }
   int i = ph_program_member(p, node);

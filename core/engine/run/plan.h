@@ -98,7 +98,7 @@ ph_status ph_plan_eval(ph_plan *plan, const ph_data *data, const int32_t *idx, i
 typedef struct ph_probe {
   int segment;
   ph_tensor *state; /* OUT f64 (n, repeat+1)  ||z_t|| of each sample, scaled norms; or NULL */
-  ph_tensor *port;  /* OUT f64 (n, repeat)    ||port term|| of each sample (plan made with probe = true); or NULL */
+  ph_tensor *port;  /* OUT f64 (n, repeat)    ||ports|| of each sample (plan made with probe = true); or NULL */
   ph_tensor *grad;  /* OUT f64 (repeat+1)     ||dLoss/dz_t|| over all samples given (mean loss); or NULL */
 } ph_probe;
 ph_status ph_plan_probe(ph_plan *plan, const ph_data *data, const int32_t *idx, int64_t n, const ph_probe *probe,

@@ -75,10 +75,14 @@ static ph_status check_probe(const ph_plan *p, const ph_probe *probe, ph_err *er
   if (probe->segment < 0 || probe->segment >= p->nsegments) {
     return ph_err_set(err, PH_E_ARG, "segment %d is outside 1..%d", probe->segment + 1, p->nsegments);
   }
-  if (probe->port && p->segment[probe->segment].prog.port < 0) {
-    return ph_err_set(err, PH_E_ARG,
-                      "segment %d has no port terms apart from its state channel (or the plan was made without probes)",
+  const ph_program *q = &p->segment[probe->segment].prog;
+  unsigned parts = q->graph.node[q->graph.result].parts;
+  if (probe->port && !(parts & PH_PART_CHANNEL)) {
+    return ph_err_set(err, PH_E_ARG, "segment %d has no state channel, from which its ports could be told apart",
                       probe->segment + 1);
+  }
+  if (probe->port && (parts & PH_PART_PORT) && q->port < 0) {
+    return ph_err_set(err, PH_E_ARG, "the plan was made without probes, so ports cannot be told apart");
   }
   return PH_OK;
 }
@@ -102,6 +106,9 @@ ph_status ph_plan_probe(ph_plan *p, const ph_data *data, const int32_t *idx, int
   st = st ? st : ph_tensor_new(&sq, PH_F64, 2, (int64_t[]){p->groups, columns}, err);
   if (st) {
     return st;
+  }
+  if (probe->port) {
+    memset(probe->port->data, 0, (size_t)ph_tensor_bytes(probe->port)); /* where a stream has no ports, they are zero */
   }
   ph_job job = {.data = data, .idx = idx, .probe = probe, .grad_sq = sq->data};
   if (probe->grad) {
