@@ -2,6 +2,7 @@ local changes = require "ph.run.changes"
 local job = require "ph.run.job"
 local measure = require "ph.run.measure"
 local native = require "ph.native"
+local observe = require "ph.lang.observe"
 local open = require "ph.repl.open"
 local results = require "ph.run.results"
 local runfile = require "ph.run.runfile"
@@ -230,7 +231,7 @@ describe("measures", function()
       { tied = true, driven = true, from = "zero", repeat_ = 28 }, { tied = true, from = "input", repeat_ = 9 },
       { from = "input", repeat_ = 9 },
     }
-    local main, all = measure.streams(segments)
+    local main, all = observe.streams(segments)
     assert.equal(4, main)
     assert.same({ 2, 4, 5 }, all)
   end)

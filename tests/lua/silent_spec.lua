@@ -1,10 +1,14 @@
 -- Wrong results without a word: faults that people of the field report, each as the smallest input that has it, with
 -- the right value. What only the whole program shows is in tests/e2e/silent.py.
 local job = require "ph.run.job"
+local lacking = require "ph.lang.lacking"
+local measure = require "ph.run.measure"
 local native = require "ph.native"
 local plans = require "ph.run.plans"
+local registration = require "ph.registry.registration"
 local spec = require "ph.spec"
 local summary = require "ph.run.summary"
+local work = require "ph.run.work"
 
 local function temp_dir()
   local path = os.tmpname()
@@ -235,5 +239,127 @@ return ph.experiment {
       "local function f() end local function f() end",
     }
     assert.same({}, problems(frame:format(table.concat(lines, "\n"))))
+  end)
+end)
+
+-- ---- samples that start at zero ----
+
+describe("samples that start at zero", function()
+  it("have no growth: the median is that of the others, and they are counted", function()
+    local norms = native.from({ { 2, 2, 4 }, { 0, 0, 0 }, { 1, 1, 3 }, { 0, 0, 5 }, { 4, 4, 4 } }, "f64")
+    local profile, zeros = measure.growth_profile(norms, 2)
+    assert.same({ { 1, 1, 2 }, 2 }, { profile, zeros })
+    profile, zeros = measure.growth_profile(native.from({ { 0, 1 }, { 0, 0 } }, "f64"), 1)
+    assert.same({ nil, 2 }, { profile, zeros })
+  end)
+
+  it("keep a budget of zero, and have no quotient there", function()
+    assert.same({ 0, nil }, { measure.budget_of_sample({ 0, 0, 0 }, { 0, 0 }) })
+    assert.same({ 0, 0.5 }, { measure.budget_of_sample({ 0, 0, 1 }, { 0, 2 }) })
+    assert.same({ 1, math.huge }, { measure.budget_of_sample({ 0, 1 }, { 0 }) })
+    assert.same({ 2 }, { (measure.budget_of_sample({ 1, 0 / 0, 0 / 0 }, { 1, 1 })) })
+  end)
+
+  it("are told beneath the table", function()
+    local record = finished("ph", 0, 0.5)
+    record.metrics.growth, record.left_out = 1.5, { growth = { 4, 20 } }
+    local lines = summary.lines { record }
+    assert.equal("  growth leaves out 4 of 20 samples, which start at zero", lines[#lines])
+  end)
+end)
+
+-- ---- measures that a model cannot have ----
+
+local families <const> = [[
+local ph = require "ph"
+local d <const>, h <const> = 8, 0.3
+local function port(z) return h * ph.linear(d)(ph.tanh(ph.affine(d)(z))) end
+local stage = {
+  ph = function(z) return ph.damping { d, step = h } * (ph.cayley { d } * z) + port(z) end,
+  nested = function(z) return ph.damping { d, step = h } * (ph.cayley { d } * z + port(z)) end,
+  resnet = function(z) return z + port(z) end, resnet_ln = function(z) return z + port(ph.layernorm(z)) end,
+  resnet_tln = function(z) return ph.layernorm(z + port(z)) end, cayley = function(z) return ph.cayley { d } * z end,
+}
+return ph.experiment {
+  name = "families", grid = { family = { %s }, seed = 0 },
+  task = ph.task.circles { width = d, split = { train = 32, val = 8, test = 8 } },
+  model = function(cell)
+    local block = cell.family ~= "flat" and stage[cell.family]
+    return { block and ph.stream { depth = 3, block = block } or ph.affine(d), ph.affine(4) }
+  end,
+  train = ph.adam { lr = 0.01, epochs = 1 },
+  measure = %s, rules = { %s },
+}]]
+
+local all_measures <const> = "{ ph.growth(), ph.gradient_envelope(), ph.port_budget() }"
+
+local function family_spec(names, measures, rules)
+  return spec.load_text(families:format(names, measures or all_measures, rules or ""), "f.lua")
+end
+
+describe("a measure that a model cannot have", function()
+  it("is told before anything runs, with the cells and the reason", function()
+    local e = assert(family_spec '"ph", "nested", "resnet", "resnet_ln", "resnet_tln", "cayley", "flat"')
+    assert.same({
+      "gradient_envelope has no value in 1 of 7 cells (family=flat): its model has no stream",
+      "growth has no value in 1 of 7 cells (family=flat): its model has no stream",
+      "port_budget has no value in 1 of 7 cells (family=flat): its model has no stream",
+      "port_budget has no value in 1 of 7 cells (family=resnet_tln): its stream has no state channel: all of the state "
+        .. "goes through nonlinear ops",
+    }, lacking.notes(e))
+  end)
+
+  it("is left out of that cell's record, and the run is whole", function()
+    local dir = temp_dir()
+    assert(native.mkdir(dir .. "/runs"))
+    assert(native.mkdir(dir .. "/checkpoints"))
+    local got = {}
+    for _, cell in ipairs(job.cells(assert(family_spec '"nested", "resnet_tln", "cayley", "flat"'))) do
+      local one, context = cell.jobs[1], { dir = dir, threads = 1, every = 1e9 }
+      work.train({ job = one }, function() end, context)
+      local record = work.finish({ jobs = { one }, chosen = one.run }, nil, context).closed[1].record
+      local m = record.metrics
+      got[#got + 1] = { record.status, m.growth ~= nil, m["grad.first"] ~= nil, m["port.violations"] }
+      if one.cell.family == "cayley" then
+        near(1, m["port.ratio"], { atol = 1e-5, why = "orthogonal transport in float32, no port" })
+      end
+    end
+    assert.same({ { "done", true, true, 0 }, { "done", true, true, nil }, { "done", true, true, 0 },
+                  { "done", false, false, nil } }, got)
+  end)
+
+  it("is refused when no cell has it", function()
+    local _, problems = family_spec('"flat"', "{ ph.growth() }")
+    assert.equal("f.lua:18: experiment: measure: growth has no value in any cell: its model has no stream",
+      problems[1].text)
+    assert.is_table(spec.load_text(families:format('"ph", "flat"', "{ ph.growth() }", ""), "f.lua", { "family=flat" }))
+  end)
+
+  it("is refused in a rule that could never be evaluated", function()
+    local function problem(rule)
+      local e, problems = family_spec('"ph", "resnet_tln", "flat"', nil, rule)
+      return e and "none" or problems[1].text:match "rule 'r': (.*)$"
+    end
+    assert.equal("'growth' has no value at family=flat seed=0: its model has no stream; leave such cells out",
+      problem 'ph.rule { "r", { ph.mean { "growth" }, "<=", 2 } }')
+    assert.equal("'port.ratio' has no value at family=resnet_tln and 1 more cells: its stream has no state channel: "
+      .. "all of the state goes through nonlinear ops; leave such cells out",
+      problem 'ph.rule { "r", { ph.max { "port.ratio" }, "<=", 2 } }')
+    assert.equal("none", problem 'ph.rule { "r", { ph.max { "port.ratio", family = "ph" }, "<=", 2 } }')
+    local every <const> = 'ph.rule { "r", ph.every { { ph.mean { "port.ratio" }, "<=", 2 }, family = ph.except(%s) } }'
+    assert.equal("none", problem(every:format '"flat", "resnet_tln"'))
+    assert.matches("'port.ratio' has no value at family=resnet_tln", problem(every:format '"flat"'))
+  end)
+
+  it("can be declared for the cells that have it", function()
+    local by_cell <const> = "function(cell) return cell.family == 'flat' and {} or { ph.growth() } end"
+    local e = assert(family_spec('"ph", "flat"', by_cell))
+    local cells = job.cells(e)
+    assert.same({ "growth", "" }, { cells[1].jobs[1].measure_text, cells[2].jobs[1].measure_text })
+    local plan = registration.of(e).plan
+    assert.same({ {}, { "growth" }, {} }, { plan.measure, plan.cells[1].measure, plan.cells[2].measure })
+    assert.same({ "growth has no value in 1 of 2 cells (family=flat): it is not measured there" }, lacking.notes(e))
+    local _, problems = family_spec('"ph"', "function(cell) return 3 end")
+    assert.matches("experiment: measure: must be a list, got 3", problems[1].text)
   end)
 end)

@@ -4,6 +4,7 @@
 --   e:candidates()            points of `select` in order: { { lr = 0.001 }, ... }; { {} } without select
 --   e:ir(cell)                canonical IR text of the cell's model
 --   e:task_of(cell)           its task; e.train is the protocol of all cells
+--   e:measures(cell)          list of what is measured on its finished net
 --   e.source                  { file, text, files = { { path, text } } } when it was loaded from a file
 --   e.changes                 what the command line changed beside the grid, as sorted words
 --
@@ -15,6 +16,7 @@ local grid = require "ph.lang.grid"
 local groups = require "ph.lang.groups"
 local kinds = require "ph.schema.kinds"
 local meaning = require "ph.schema.meaning"
+local lacking = require "ph.lang.lacking"
 local native = require "ph.native"
 require "ph.lang.protocol" -- its keys are those of the candidates
 local rules = require "ph.rules"
@@ -56,7 +58,8 @@ schema.define {
     { "train", kind = "protocol", required = true, doc = "a protocol: ph.adam { ... } or ph.sgd { ... }" },
     { "select", kind = "block", block = "select",
       doc = "candidates, the best of which on validation data is the cell's run" },
-    { "measure", kind = "list", of = measure_of, default = {}, doc = "what is measured on each finished net" },
+    { "measure", kind = { "list", "function" }, of = measure_of, default = {},
+      doc = "what is measured on each finished net: a list, or function(cell) that gives one" },
     { "rules", kind = "any", affects = "plan", doc = "decisions from the results, as data" },
     { "predictions", kind = "any", affects = "plan", doc = "bands guessed beforehand" },
     { "gates", kind = "any", affects = "plan", doc = "verdicts of other experiments this one waits for" },
@@ -160,7 +163,7 @@ function Experiment:call(what, f, cell, finish)
   if value ~= nil then return value end
   local reads = {}
   value = self:limited(function(view) return finish(f(view)) end, cell:view(reads))
-  for key in pairs(reads) do self.read[key] = true end
+  for key in pairs(what ~= "measure" and reads or {}) do self.read[key] = true end
   memo:keep(cell, reads, value)
   return value
 end
@@ -223,6 +226,18 @@ end
 function Experiment:task_of(cell)
   if self.task then return self.task end
   return self:call("task", self.task_source, cell, function(v) return self:as_task(v) end)
+end
+
+local function as_measures(v)
+  local list, reason = kinds.check(v, { kind = "list", of = measure_of })
+  if not list then schema.fail("experiment", "measure: %s", reason) end
+  return list
+end
+
+--- What is measured on the cell's finished net.
+function Experiment:measures(cell)
+  if type(self.measure) ~= "function" then return self.measure or {} end
+  return self:call("measure", self.measure, cell, as_measures)
 end
 
 --- Canonical IR text of the cell's model.
@@ -322,18 +337,28 @@ local function check_groups(self)
   if problem then report({ "train" }, "train: groups: %s", problem) end
 end
 
+--- A measure that no cell has a value of; a grid that the command line cut may have lost those that do.
+local function check_measures(self)
+  for _, m in ipairs(self.restricted and {} or lacking.everywhere(self)) do
+    report({ "measure" }, "measure: %s has no value in any cell: %s", m.name, m.reason)
+  end
+end
+
 --- Checks everything that a constructor cannot see alone, and reports what is wrong.
 function Experiment:check()
   if #self:cells() == 0 then return report({ "grid" }, "grid: has no cell") end
   local twice = grid.duplicate(self:cells())
   if twice then report({ "grid" }, "grid: the cell %s appears twice", twice) end
   check_rate(self)
+  local lacks = {}
   if self:check_models() then
     check_axes(self)
     check_changes(self)
     check_groups(self)
+    check_measures(self)
+    lacks = lacking.of(self)
   end
-  rules.check(self, self.restricted)
+  rules.check(self, self.restricted, lacks)
 end
 
 -- ---- changes from the command line (ph.override) ----

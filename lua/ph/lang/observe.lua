@@ -19,8 +19,8 @@ function Measure:canonical()
   return next(values) and canon.call(name, values) or name
 end
 
--- block: name, version, doc, metrics = { { name, meaning } } and profiles = { {
--- name, meaning, formerly = older name } }.
+-- block: name, version, doc, metrics = { { name, meaning } }, profiles = { { name, meaning, formerly = older name } };
+-- channel = true when only a stream with a state channel has it.
 local function constructor(block)
   block.role, block.section, block.keys = "measure", "measures", block.keys or {}
   return schema.constructor(block, function(v) return setmetatable({ name = block.name, values = v }, Measure) end)
@@ -44,12 +44,40 @@ observe.gradient_envelope = constructor {
 }
 
 observe.port_budget = constructor {
-  name = "port_budget", version = 1, doc = "|z_t| against its ceiling |z_0| + sum of the port norms before t.",
+  name = "port_budget", version = 1, channel = true,
+  doc = "|z_t| against its ceiling |z_0| + sum of the port norms before t.",
   metrics = {
     { "port.violations", "states above their ceiling by more than 1e-5 of it" },
     { "port.ratio", "largest |z_t| over its ceiling" },
   },
 }
+
+--- Of the segments of a parsed model: index of the stream whose figures stand for the net (the longest, the first of
+-- equals) and indices of all streams that start from what enters.
+function observe.streams(segments)
+  local all, main = {}, nil
+  for i, s in ipairs(segments) do
+    if not s.once and s.from == "input" then
+      all[#all + 1] = i
+      if not main or s.repeat_ > segments[main].repeat_ then main = i end
+    end
+  end
+  return main, all
+end
+
+--- Whether a stream that starts from what enters has the measure of this name.
+function observe.has(name, stream) return stream.channel or not schema.get(name).channel end
+
+--- Why a model (its parsed segments) has no value of a measure; nil when it has one.
+function observe.missing(name, segments)
+  local main, any = observe.streams(segments), false
+  for _, s in ipairs(segments) do any = any or not s.once end
+  if not any then return "its model has no stream" end
+  if not main then return "every stream of its model starts from zero" end
+  if not observe.has(name, segments[main]) then
+    return "its stream has no state channel: all of the state goes through nonlinear ops"
+  end
+end
 
 --- The name that a profile of a run file has today: files of earlier programs have some older ones.
 function observe.profile_name(name)

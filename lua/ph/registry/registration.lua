@@ -70,21 +70,23 @@ local function grid_of(experiment)
   return #list == 1 and list[1] or list
 end
 
-local function measures_of(experiment)
+local function texts_of_measures(list)
   local texts = json.list {}
-  for i, m in ipairs(experiment.measure or {}) do texts[i] = m:canonical() end
+  for i, m in ipairs(list) do texts[i] = m:canonical() end
   table.sort(texts)
   return texts
 end
 
-local function cells_of(cells, task_names)
-  local out = json.list {}
+-- Measures that a function gives stand with each cell, those of a list once.
+local function cells_of(experiment, cells, task_names)
+  local out, by_cell = json.list {}, type(experiment.measure) == "function"
   for i, cell in ipairs(cells) do
     local first, runs = cell.jobs[1], json.list {}
     for k, one in ipairs(cell.jobs) do runs[k] = { name = one.label, select = one.select } end
     out[i] = {
       name = cell.label, values = cell.values, ir = native.sha256(first.ir), data = first.digest, runs = runs,
       task = task_names[first.task_text],
+      measure = by_cell and texts_of_measures(experiment:measures(experiment:cells()[i])) or nil,
     }
   end
   return out
@@ -104,7 +106,8 @@ function registration.plan(experiment, cells)
   local p = rules.plan(experiment)
   p.name, p.note, p.seeds = experiment.name, experiment.note, experiment.seeds or "cell"
   p.grid, p.select, p.train, p.tasks = grid_of(experiment), experiment:selection(), train_of(experiment), tasks
-  p.measure, p.cells = measures_of(experiment), cells_of(cells, task_names)
+  p.measure = texts_of_measures(type(experiment.measure) == "table" and experiment.measure or {})
+  p.cells = cells_of(experiment, cells, task_names)
   for k, v in pairs(experiment:newer(true)) do p[k] = v end
   return json.decode(canon.encode(p))
 end

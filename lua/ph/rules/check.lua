@@ -2,7 +2,8 @@
 -- names of rules that exist, no choice by test data. Faults are reported before anything is locked or run.
 --
 -- vocabulary = { metrics = { name = true }, axes = { name = { values } }, candidates = { name = { values } },
--- any_value = true when values that the grid has not are let pass }
+-- any_value = true when values that the grid has not are let pass, lacks = the cells that cannot have some metrics:
+-- list of { cell, metrics = { name = reason } } }
 
 local aggregate = require "ph.rules.aggregate"
 local read = require "ph.rules.read"
@@ -27,6 +28,39 @@ function Check:metric(name)
   local hint = suggest.hint(name, sorted_keys(known))
   if hint == "" then hint = " (metrics: " .. table.concat(sorted_keys(known), ", ") .. ")" end
   self:say("unknown metric '%s'%s", name, hint)
+end
+
+--- Runs f inside an aggregate, `every` or `some` over axes: what it reads is read at their values.
+function Check:within(over, f)
+  local outer, inner = self.scope, {}
+  for axis, s in pairs(outer) do inner[axis] = s end
+  for axis, s in pairs(over) do inner[axis] = s end
+  self.scope = inner
+  f()
+  self.scope = outer
+end
+
+--- Whether an aggregate with this filter reads a cell, here where it stands. Its own filter hides the axes around it.
+function Check:reads(cell, where)
+  for axis, s in pairs(self.scope) do
+    local v = cell:get(axis)
+    if not where[axis] and (v == nil or not select.takes(s, v)) then return false end
+  end
+  for axis, s in pairs(where) do
+    if not self.vocabulary.candidates[axis] and not select.takes(s, cell:get(axis)) then return false end
+  end
+  return true
+end
+
+--- A metric that some cell cannot have makes every aggregate over that cell one without a value, for good.
+function Check:has_value(name, where)
+  local first, n = nil, 0
+  for _, at in ipairs(self.vocabulary.lacks or {}) do
+    if at.metrics[name] and self:reads(at.cell, where or {}) then first, n = first or at, n + 1 end
+  end
+  if not first then return end
+  self:say("'%s' has no value at %s%s: %s; leave such cells out", name, first.cell:text { seed = n > 1 },
+    n > 1 and string.format(" and %d more cells", n - 1) or "", first.metrics[name])
 end
 
 function Check:values_of(axis)
@@ -101,17 +135,21 @@ end
 local function statistic(self, node)
   if node.of then
     self:over(node.over)
-    return self:node(node.of)
+    return self:within(node.over, function() self:node(node.of) end)
   end
   self:metric(node.metric)
   self:filter(node.where)
+  self:has_value(node.metric, node.where)
   of_candidates(self, node)
 end
 for _, op in ipairs { "mean", "sd", "median", "min", "max", "sum" } do walk[op] = statistic end
 
 function walk.count(self, node)
-  if node.metric then self:metric(node.metric) end
   self:filter(node.where)
+  if node.metric then
+    self:metric(node.metric)
+    self:has_value(node.metric, node.where)
+  end
   of_candidates(self, node)
 end
 
@@ -119,7 +157,7 @@ function walk.rank(self, node)
   local axis, own = next(node.at)
   self:over { [axis] = { is = own } }
   if node.among and self:values_of(axis) then self:selector(axis, node.among) end
-  self:node(node.of)
+  self:within({ [axis] = node.among or { each = true } }, function() self:node(node.of) end)
 end
 
 local function pair(self, node)
@@ -141,7 +179,7 @@ walk.all, walk.any, walk.none = each, each, each
 
 local function over(self, node)
   self:over(node.over)
-  self:node(node.of)
+  self:within(node.over, function() self:node(node.of) end)
 end
 walk.every, walk.some = over, over
 
@@ -191,7 +229,7 @@ end
 
 --- The errors of a plan { rules, categories, predictions } as a list of lines; empty when all is well.
 function check.plan(plan, vocabulary)
-  local self = setmetatable({ vocabulary = vocabulary, errors = {}, known = {} }, Check)
+  local self = setmetatable({ vocabulary = vocabulary, errors = {}, known = {}, scope = {} }, Check)
   if #plan.rules + #plan.categories + #plan.predictions > 0 then check_axes(self) end
   local seen = {}
   check_rules(self, plan, seen)

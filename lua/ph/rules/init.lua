@@ -192,8 +192,10 @@ local function metrics_of(experiment)
   for _, split in ipairs { "train", "val", "test" } do
     out[split .. ".loss"], out[split .. ".accuracy"] = true, true
   end
-  for _, m in ipairs(experiment.measure or {}) do
-    for _, metric in ipairs(schema.get(m.name).metrics) do out[metric[1]] = true end
+  for _, cell in ipairs(experiment:cells()) do
+    for _, m in ipairs(experiment:measures(cell)) do
+      for _, metric in ipairs(schema.get(m.name).metrics) do out[metric[1]] = true end
+    end
   end
   return out
 end
@@ -217,8 +219,9 @@ function rules.seed(lock, seed)
 end
 
 --- Holds an experiment's rules against its grid and measures; reports what is wrong. A grid that the command line
--- restricted is not held against them: the missing part is then not evaluable.
-function rules.check(experiment, restricted)
+-- restricted is not held against them: the missing part is then not evaluable. lacks: the cells that cannot have some
+-- metrics, list of { cell, metrics = { name = reason } }.
+function rules.check(experiment, restricted, lacks)
   local function reject(name, message)
     schema.report(where.prefix("experiment", { name }) .. "experiment: '" .. name .. "' " .. message)
   end
@@ -226,6 +229,7 @@ function rules.check(experiment, restricted)
   local candidates = experiment.select and experiment:selection().candidates or {}
   local vocabulary = {
     metrics = metrics_of(experiment), axes = axes_of(experiment), candidates = candidates, any_value = restricted,
+    lacks = lacks,
   }
   for _, problem in ipairs(check.plan(plan, vocabulary)) do
     schema.report(where.prefix("experiment", { "rules" }) .. "experiment: " .. problem)

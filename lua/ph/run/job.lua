@@ -28,9 +28,9 @@ local function weight_of(ir)
   return n
 end
 
-local function measures_of(experiment)
+local function measures_of(experiment, cell)
   local names, texts = {}, {}
-  for i, m in ipairs(experiment.measure or {}) do names[i], texts[i] = m.name, m:canonical() end
+  for i, m in ipairs(experiment:measures(cell)) do names[i], texts[i] = m.name, m:canonical() end
   return names, table.concat(texts, " ")
 end
 
@@ -88,11 +88,12 @@ function Maker:shared(cell)
   local experiment, task = self.experiment, self.experiment:task_of(cell)
   local digest, problem = task:digest()
   local seed, ir = experiment:seed(cell), experiment:ir(cell)
+  local measures, measure_text = measures_of(experiment, cell)
   self.weights[ir] = self.weights[ir] or weight_of(ir)
   return {
     cell = cell:plain(), cell_label = cell:text(), seed = seed, ir = ir, weight = self.weights[ir],
     task_text = task:canonical(), classifies = task.classes ~= nil,
-    measures = self.measures, measure_text = self.measure_text, experiment_text = self.experiment_text,
+    measures = measures, measure_text = measure_text, experiment_text = self.experiment_text,
     source = experiment.source, overrides = experiment.changes,
     spec = experiment.name, spec_hash = self.spec_hash, lock = self.lock,
     digest = digest, problem = problem, load = loader(self.cache, task, seed, digest),
@@ -157,7 +158,6 @@ local function new_maker(experiment)
   local self = {
     experiment = experiment, cache = {}, weights = {}, spec_hash = job.spec_hash(experiment), lock = experiment.lock,
   }
-  self.measures, self.measure_text = measures_of(experiment)
   self.experiment_text = next(newer) and canon.call("experiment", newer) or nil
   return setmetatable(self, Maker)
 end

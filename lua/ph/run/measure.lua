@@ -8,43 +8,43 @@
 --   confusion          samples by label (rows) and first largest logit (columns)
 --
 -- z_0 is the state that enters the stream, z_L the one that leaves it. With more than one stream the scalars are
--- those of the longest; the profiles of all are kept. A stream that starts from zero has none of these ratios.
--- Nothing here is a bound: these are figures of the samples given.
+-- those of the longest; the profiles of all are kept. A stream that starts from zero has none of these ratios, and a
+-- sample that starts at zero has no growth: it is left out, and counted. Nothing here is a bound: these are figures of
+-- the samples given.
 
 local native = require "ph.native"
+local observe = require "ph.lang.observe"
 
 local measure = {}
 
 --- Relative excess over the port budget that counts as a violation; rounding of float32 norms stays far below it.
 measure.tolerance = 1e-5
 
---- Of the segments of a parsed model: index of the stream whose figures stand for the net (the longest, the first of
--- equals) and indices of all streams that start from what enters.
-function measure.streams(segments)
-  local all, main = {}, nil
-  for i, s in ipairs(segments) do
-    if not s.once and s.from == "input" then
-      all[#all + 1] = i
-      if not main or s.repeat_ > segments[main].repeat_ then main = i end
-    end
-  end
-  return main, all
-end
+--- Median of a list of numbers; nil of an empty one.
+local function median(list) return #list > 0 and native.from(list, "f64"):quantile(0.5) or nil end
 
-local function growth_profile(state, L)
+--- Medians over the samples of ||z_t|| / ||z_0||, t = 0 .. L, and the number of samples left out: those that start at
+-- zero, where the ratio is undefined. nil when all do. state: norms (n, L + 1).
+function measure.growth_profile(state, L)
   local profile, first = {}, state:index(2, 1)
-  local n = first:count()
+  local n, zeros = first:count(), 0
+  for i = 1, n do zeros = zeros + (first:at(i) == 0 and 1 or 0) end
   for t = 1, L + 1 do
     local now, ratios = state:index(2, t), {}
-    for i = 1, n do ratios[i] = now:at(i) / first:at(i) end
-    profile[t] = native.from(ratios, "f64"):quantile(0.5)
+    for i = 1, n do
+      if first:at(i) ~= 0 then ratios[#ratios + 1] = now:at(i) / first:at(i) end
+    end
+    profile[t] = median(ratios)
   end
-  return profile
+  return zeros < n and profile or nil, zeros
 end
 
 function measure.growth(plan, data, segment, L)
-  local profile = growth_profile(plan:probe(data, nil, { segment = segment, state = true }).state, L)
-  return { growth = profile[L + 1] }, { growth = native.from(profile, "f64") }
+  local state = plan:probe(data, nil, { segment = segment, state = true }).state
+  local profile, zeros = measure.growth_profile(state, L)
+  local left_out = { growth = { zeros, state:shape()[1] } }
+  if not profile then return {}, {}, left_out end
+  return { growth = profile[L + 1] }, { growth = native.from(profile, "f64") }, left_out
 end
 
 --- Ratios of a list of gradient norms g[1..L+1] to the last: first, largest, smallest, and the profile.
@@ -65,27 +65,32 @@ function measure.gradient_envelope(plan, data, segment)
 end
 
 --- Checks one sample's norms against its budget. z: norms of states 1..L+1, ports: norms 1..L.
--- Returns the number of states above the budget and the largest quotient ||z_t|| / budget_t for t >= 1.
+-- Returns the number of states above the budget and the largest quotient ||z_t|| / budget_t for t >= 1. A state of norm
+-- zero under a budget of zero keeps it and has no quotient; the largest is nil when no state has one.
 function measure.budget_of_sample(z, ports)
-  local budget, above, largest = z[1], 0, 0
+  local budget, above, largest = z[1], 0, nil
   for t = 1, #ports do
     budget = budget + ports[t]
     local q = z[t + 1] / budget
-    if not (q <= 1 + measure.tolerance) then above = above + 1 end
-    if q > largest or q ~= q then largest = q end
+    if not (z[t + 1] == 0 and budget == 0) then
+      if not (q <= 1 + measure.tolerance) then above = above + 1 end
+      if not largest or q > largest or q ~= q then largest = q end
+    end
   end
   return above, largest
 end
 
 function measure.port_budget(plan, data, segment)
   local res = plan:probe(data, nil, { segment = segment, state = true, port = true })
-  local n, violations, largest = res.state:shape()[1], 0, 0
+  local n, violations, largest, zeros = res.state:shape()[1], 0, nil, 0
   for i = 1, n do
     local above, q = measure.budget_of_sample(res.state:index(1, i):totable(), res.port:index(1, i):totable())
     violations = violations + above
-    if q > largest or q ~= q then largest = q end
+    if not q then zeros = zeros + 1
+    elseif not largest or q > largest or q ~= q then largest = q
+    end
   end
-  return { ["port.violations"] = violations, ["port.ratio"] = largest }, {}
+  return { ["port.violations"] = violations, ["port.ratio"] = largest }, {}, { ["port.ratio"] = { zeros, n } }
 end
 
 local function first_largest(logits, i, classes)
@@ -115,20 +120,24 @@ local known <const> = {
   growth = measure.growth, gradient_envelope = measure.gradient_envelope, port_budget = measure.port_budget,
 }
 
---- Takes the measures named in `names` for every stream of the plan. Returns metrics (of the main stream) and profiles,
--- a map "s2/growth" -> tensor. Nets without such a stream have none.
+--- Takes the measures named in `names` for every stream of the plan that has them. Returns metrics (of the main
+-- stream), profiles, a map "s2/growth" -> tensor, and metric -> { samples that its figure leaves out, of how many }
+-- where there are any. Nets without such a stream have none.
 function measure.all(plan, data, names)
   local segments = plan:model().segments
-  local main, streams = measure.streams(segments)
-  local metrics, profiles = {}, {}
+  local main, streams = observe.streams(segments)
+  local metrics, profiles, left_out = {}, {}, {}
   for _, segment in ipairs(streams) do
     for _, name in ipairs(names) do
-      local numbers, curves = known[name](plan, data, segment, segments[segment].repeat_)
-      for key, curve in pairs(curves) do profiles["s" .. segment .. "/" .. key] = curve end
-      for key, v in pairs(segment == main and numbers or {}) do metrics[key] = v end
+      if observe.has(name, segments[segment]) then
+        local numbers, curves, without = known[name](plan, data, segment, segments[segment].repeat_)
+        for key, curve in pairs(curves) do profiles["s" .. segment .. "/" .. key] = curve end
+        for key, v in pairs(segment == main and numbers or {}) do metrics[key] = v end
+        for key, n in pairs(segment == main and without or {}) do left_out[key] = n[1] > 0 and n or nil end
+      end
     end
   end
-  return metrics, profiles
+  return metrics, profiles, left_out
 end
 
 return measure

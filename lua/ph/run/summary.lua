@@ -2,6 +2,7 @@
 
 local axes = require "ph.schema.axes"
 local plans = require "ph.run.plans"
+local sorted_keys = require "ph.util.sorted_keys"
 local tables = require "ph.util.columns"
 
 local summary = {}
@@ -66,6 +67,25 @@ local function state_of(group)
   if diverged > 0 then words[1] = diverged == #group.records and "diverged" or diverged .. " diverged" end
   if group.older then words[#words + 1] = "of an earlier plan; " .. group.older end
   return table.concat(words, "; ")
+end
+
+--- Samples that figures of the shown records leave out: "growth leaves out 4 of 20 samples, which start at zero"; the
+-- most of any record.
+local function left_out_of(groups)
+  local most = {}
+  for _, g in ipairs(groups) do
+    for _, r in ipairs(g.records) do
+      for metric, n in pairs(r.left_out or {}) do
+        if not most[metric] or n[1] > most[metric][1] then most[metric] = n end
+      end
+    end
+  end
+  local out = {}
+  for _, metric in ipairs(sorted_keys(most)) do
+    local n = most[metric]
+    out[#out + 1] = string.format("%s leaves out %d of %d samples, which start at zero", metric, n[1], n[2])
+  end
+  return out
 end
 
 local function keys_of(records, field)
@@ -133,6 +153,7 @@ function summary.lines(records, of_one_plan)
   local lines = tables.render(headers, rows)
   local legend = legend_of(shown)
   if legend then lines[#lines + 1] = "  " .. legend end
+  for _, line in ipairs(left_out_of(groups)) do lines[#lines + 1] = "  " .. line end
   return lines, many
 end
 

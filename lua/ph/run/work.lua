@@ -170,8 +170,9 @@ local function take_measures(job, saved, data, record, context)
   local plan <close> = must(
     native.plan(job.ir, { batch = job.protocol.batch, threads = context.threads, probe = true }))
   checkpoint.restore(plan, saved.best or saved.final)
-  local metrics, profiles = measure.all(plan, data, job.measures)
+  local metrics, profiles, left_out = measure.all(plan, data, job.measures)
   for k, v in pairs(metrics) do record.metrics[k] = v end
+  record.left_out = next(left_out) and left_out or nil
   return profiles
 end
 

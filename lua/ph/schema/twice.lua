@@ -13,7 +13,8 @@ local function constant_key(tokens, t)
   if a.kind == "name" and b.text == "=" then return a.text end
   local after = tokens[t + 3]
   if a.text ~= "[" or not c or c.text ~= "]" or not after or after.text ~= "=" then return nil end
-  if b.kind ~= "string" and b.kind ~= "number" and b.text ~= "true" and b.text ~= "false" then return nil end
+  local constant = b.kind == "string" or b.kind == "number" or b.text == "true" or b.text == "false"
+  if not constant then return nil end
   local value = load("return " .. b.text, "=key", "t", {})
   return value and value()
 end
@@ -24,8 +25,8 @@ local opens <const> = {
 local closes <const> = { ["}"] = true, [")"] = true, ["]"] = true, ["end"] = true, ["until"] = true }
 
 local function key_text(key)
-  local shown = type(key) == "string" and string.format("'%s'", key) or "[" .. tostring(math.tointeger(key) or key) .. "]"
-  return "key " .. shown .. " is written twice in one table"
+  local shown = type(key) == "string" and "'%s'" or "[%s]"
+  return string.format("key " .. shown .. " is written twice in one table", math.tointeger(key) or key)
 end
 
 --- Keeps the line in which something stood first; tells when it was there before.

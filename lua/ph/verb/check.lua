@@ -8,6 +8,7 @@ local native = require "ph.native"
 local certificates = require "ph.certify.show"
 local fault = require "ph.util.fault"
 local job = require "ph.run.job"
+local lacking = require "ph.lang.lacking"
 local options = require "ph.verb.options"
 local tables = require "ph.util.columns"
 
@@ -131,6 +132,7 @@ function check.main(args)
     string.format("all epochs of all runs: about %s with %d thread%s%s; early stopping shortens it\n",
       tables.duration(total / args.jobs), args.threads, args.threads == 1 and "" or "s",
       args.jobs > 1 and string.format(" and %d runs at once", args.jobs) or ""))
+  for _, note in ipairs(lacking.notes(experiment)) do native.write(1, "note: " .. note .. "\n") end
   native.write(1, "\n")
   certificates.of_groups(groups)
   return code

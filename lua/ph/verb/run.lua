@@ -8,6 +8,7 @@ local conclusion = require "ph.run.conclusion"
 local gate = require "ph.registry.gate"
 local json = require "ph.util.json"
 local job = require "ph.run.job"
+local lacking = require "ph.lang.lacking"
 local options = require "ph.verb.options"
 local registration = require "ph.registry.registration"
 local results = require "ph.run.results"
@@ -108,7 +109,10 @@ local function execute(store, experiment, cells, args)
   local session = Session.new(store, cells, args.keep_going)
   if session:has_work() then
     session:append(opened_event(experiment, cells, args))
-    if not args.quiet then native.write(2, head_line(store, experiment, session, args)) end
+    if not args.quiet then
+      native.write(2, head_line(store, experiment, session, args))
+      for _, note in ipairs(lacking.notes(experiment)) do native.write(2, "note: " .. note .. "\n") end
+    end
     session:work(args)
   end
   if session.interrupted or runner.stopped() then
