@@ -1,5 +1,6 @@
 -- Wrong results without a word: faults that people of the field report, each as the smallest input that has it, with
 -- the right value. What only the whole program shows is in tests/e2e/silent.py.
+local certify = require "ph.certify"
 local job = require "ph.run.job"
 local lacking = require "ph.lang.lacking"
 local measure = require "ph.run.measure"
@@ -361,5 +362,47 @@ describe("a measure that a model cannot have", function()
     assert.same({ "growth has no value in 1 of 2 cells (family=flat): it is not measured there" }, lacking.notes(e))
     local _, problems = family_spec('"ph"', "function(cell) return 3 end")
     assert.matches("experiment: measure: must be a list, got 3", problems[1].text)
+  end)
+end)
+
+-- ---- volume of a state channel with a number in it ----
+
+describe("the volume of a state channel", function()
+  local function text_of(body)
+    local e = assert(spec.load_text([[
+local ph = require "ph"
+local d <const> = 4
+return ph.experiment {
+  name = "volume", task = ph.task.circles { width = d, split = { train = 8, val = 4, test = 4 } },
+  model = function()
+    return { ph.stream { depth = 3, block = function(z) return ]] .. body .. [[ end }, ph.affine(4) }
+  end,
+  train = ph.adam { lr = 0.01, epochs = 1 },
+}]], "v.lua"))
+    local report = certify.report(certify.at_start(e:ir(e:cells()[1]), 0))
+    return (table.concat(report, "\n"):gsub("^.*(log%-volume)", "%1"):gsub("\n  segment 2.*$", ""):gsub("%s%s+", " "))
+  end
+
+  it("counts the number, wherever it stands: 12 ln 2 over three layers of width 4", function()
+    for body, sign in pairs {
+      ["(2 * ph.cayley { d }) * z"] = "", ["ph.cayley { d } * (2 * z)"] = "", ["2 * (ph.cayley { d } * z)"] = "",
+      ["0.5 * (ph.cayley { d } * z)"] = "-", ["ph.transpose(ph.cayley { d }) * (0.5 * z)"] = "-",
+    } do
+      local want = string.format("log-volume a layer of the state channel: %s2.7726 [by construction] "
+        .. "state channel %s8.3178, meter %s8.3178 [at these weights]", sign, sign, sign)
+      assert.equal(want, text_of(body))
+    end
+  end)
+
+  it("is kept exactly by transport alone", function()
+    assert.matches("keeps volume exactly %[by construction%]", text_of "ph.cayley { d } * z")
+    assert.matches("keeps volume exactly %[by construction%]", text_of "-1 * (2 * (0.5 * (ph.cayley { d } * z)))")
+  end)
+
+  it("has no meter where dampings outside of it would be counted, or it is a sum", function()
+    assert.not_matches("keeps volume", text_of "0.9 * z + ph.linear(d)(ph.tanh(z))")
+    local beside <const> = "0.9 * z + ph.damping { d, step = 1 } * ph.tanh(z)"
+    assert.matches("state channel %-1.2643, meter %-1.2643", text_of(beside))
+    assert.matches("state channel %-?[%d.]+ %[", text_of "ph.cayley { d } * z + 0.1 * (ph.cayley { d } * z)")
   end)
 end)

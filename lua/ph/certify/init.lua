@@ -43,7 +43,7 @@ local function compose(layers, facts_first)
     c.lip_log, c.lip_most = c.lip_log + log(f.gain + f.lip), math.max(c.lip_most, f.gain + f.lip)
     c.least_log = c.least_log + log(f.least - f.lip)
     c.channel = { c.channel[1] + f.channel[1], c.channel[2] + f.channel[2] }
-    c.low, c.high, c.meter = c.low + f.low, c.high + f.high, c.meter - (f.meter or 0)
+    c.low, c.high, c.meter = c.low + f.low, c.high + f.high, c.meter and f.meter and c.meter + f.meter
   end
   c.additive = facts_first.port.z == 0 and facts_first.gain <= 1
   return c

@@ -116,8 +116,10 @@ local function volume_lines(out, s)
     end
     return
   end
-  if bracket[2] < math.huge and bracket[1] == bracket[2] then
+  if bracket[1] == 0 and bracket[2] == 0 then
     line(out, "log-volume", "the state channel keeps volume exactly", construction)
+  elseif bracket[2] < math.huge and bracket[1] == bracket[2] then
+    line(out, "log-volume", string.format("a layer of the state channel: %s", number(bracket[1])), construction)
   elseif bracket[2] < math.huge then
     line(out, "log-volume",
       string.format("a layer of the state channel: between %s and %s", number(bracket[1]), number(bracket[2])),
@@ -125,7 +127,7 @@ local function volume_lines(out, s)
   end
   if not w then return end
   line(out, bracket[2] < math.huge and "" or "log-volume",
-    string.format("state channel %s, meter %s", number(w.channel[1]), number(w.meter)), weights)
+    string.format("state channel %s%s", number(w.channel[1]), w.meter and ", meter " .. number(w.meter) or ""), weights)
   if c.reads then
     line(out, "", string.format("whole map, ports included: between %s and %s", number(w.low), number(w.high)), weights)
   end

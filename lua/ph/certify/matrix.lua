@@ -1,6 +1,7 @@
 --- What is known of a parameter matrix: by construction (`up` bounds its spectral norm, `lo` its smallest singular
 -- value, `volume` = { low, high } brackets ln|det|), and, when weights are given, the matrix itself in float64, from
--- which the same is read exactly.
+-- which the same is read exactly. `meter` is the first-order figure of ln|det| that dampings, transports and factors
+-- have: - step tr R for each damping; nil where there is none.
 --
 -- The rule of an op is that of its gain in the op table; what an op is meant for (a skew argument, a positive
 -- semidefinite one) must hold by construction (docs/laws.md, 1.3 and 5).
@@ -36,7 +37,7 @@ function matrix.parameter(rows, cols, tensor) return new { rows = rows, cols = c
 --- The identity of a state's width.
 function matrix.identity(width, concrete)
   return new {
-    rows = width, cols = width, up = 1.0, lo = 1.0, volume = { 0.0, 0.0 }, one = true,
+    rows = width, cols = width, up = 1.0, lo = 1.0, volume = { 0.0, 0.0 }, meter = 0.0, one = true,
     tensor = concrete and native.eye(width) or nil,
   }
 end
@@ -82,9 +83,12 @@ function matrix.product(a, b)
   if b.one then return a end
   if a.one then return b end
   local square = a.rows == a.cols and b.rows == b.cols
-  return new { rows = a.rows, cols = b.cols, up = times(a.up, b.up), lo = square and a.lo * b.lo or 0.0,
-               volume = square and { a.volume[1] + b.volume[1], a.volume[2] + b.volume[2] } or nil,
-               tensor = both(a, b, function(x, y) return x * y end) }
+  return new {
+    rows = a.rows, cols = b.cols, up = times(a.up, b.up), lo = square and a.lo * b.lo or 0.0,
+    volume = square and { a.volume[1] + b.volume[1], a.volume[2] + b.volume[2] } or nil,
+    meter = square and a.meter and b.meter and a.meter + b.meter or nil,
+    tensor = both(a, b, function(x, y) return x * y end),
+  }
 end
 
 --- A + sign B.
@@ -102,7 +106,8 @@ function matrix.scaled(a, c)
   local shift = a.rows == a.cols and (size > 0 and a.rows * math.log(size) or -math.huge)
   return new {
     rows = a.rows, cols = a.cols, up = times(size, a.up), lo = size * a.lo, psd = a.psd and c >= 0, skew = a.skew,
-    volume = shift and { a.volume[1] + shift, a.volume[2] + shift }, tensor = a.tensor and a.tensor * c,
+    volume = shift and { a.volume[1] + shift, a.volume[2] + shift },
+    meter = shift and a.meter and a.meter + shift, tensor = a.tensor and a.tensor * c,
   }
 end
 
@@ -128,7 +133,7 @@ end
 
 function rules.transpose(out, args)
   local a = args[1]
-  out.up, out.lo, out.psd, out.skew, out.volume = a.up, a.lo, a.psd, a.skew, a.volume
+  out.up, out.lo, out.psd, out.skew, out.volume, out.meter = a.up, a.lo, a.psd, a.skew, a.volume, a.meter
   return out
 end
 
@@ -143,8 +148,14 @@ function rules.clip(out, args, attrs)
 end
 
 function rules.orthogonal(out)
-  out.up, out.lo, out.volume = 1.0, 1.0, { 0.0, 0.0 }
+  out.up, out.lo, out.volume, out.meter = 1.0, 1.0, { 0.0, 0.0 }, 0.0
   return out
+end
+
+local function trace(tensor)
+  local sum = 0.0
+  for k = 1, tensor:shape()[1] do sum = sum + tensor:at(k, k) end
+  return sum
 end
 
 function rules.contraction(out, args, attrs)
@@ -152,6 +163,7 @@ function rules.contraction(out, args, attrs)
   out.up = 1.0
   if x < 2 then out.lo = (1 - x / 2) / (1 + x / 2) end
   out.volume = { x < 2 and out.rows * math.log((1 - x / 2) / (1 + x / 2)) or -math.huge, 0.0 }
+  out.meter = args[1].tensor and -attrs.step * trace(args[1].tensor)
   return out
 end
 

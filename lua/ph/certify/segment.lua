@@ -7,23 +7,20 @@ local value = require "ph.certify.value"
 local segment = {}
 
 --- What the nodes of a segment are. weights: list of f64 tensors, one a parameter, or nil. Returns the value of the
--- result, and `meter` = sum of h tr R over its dampings (nil without weights).
+-- result.
 function segment.evaluate(seg, weights)
-  local params, nodes, meter = {}, {}, weights and 0.0
+  local params, nodes = {}, {}
   for i, p in ipairs(seg.params) do params[i] = matrix.parameter(p.rows, p.cols, weights and weights[i]) end
   for i, node in ipairs(seg.nodes) do
     local row, args = op_table.row(node.op), {}
     for k, arg in ipairs(node.args) do args[k] = (arg.kind == "param" and params or nodes)[arg.index] end
     if node.shape.pos == 0 then
       nodes[i] = matrix.node(row, args, node.attrs, node.shape)
-      if weights and row.gain == "contraction" then
-        for k = 1, node.shape.rows do meter = meter + node.attrs.step * args[1].tensor:at(k, k) end
-      end
     else
       nodes[i] = value.node(row, args, node.attrs, node.shape, weights ~= nil)
     end
   end
-  return nodes[seg.result], meter, seg.read and nodes[seg.read]
+  return nodes[seg.result], seg.read and nodes[seg.read]
 end
 
 --- Ops of the segment that no rule covers.
@@ -39,14 +36,15 @@ function segment.uncovered(seg)
 end
 
 --- Facts of one layer: { gain, least, port = { z, u, one }, lip, lip_u, low, high (ln|det| of the layer's Jacobian),
--- exact (it does not depend on the state), channel (ln|det lin| as a bracket), meter }.
+-- exact (it does not depend on the state), channel (ln|det lin| as a bracket), meter (its first-order figure,
+-- nil when it has none) }.
 function segment.facts(seg, weights)
-  local v, meter = segment.evaluate(seg, weights)
+  local v = segment.evaluate(seg, weights)
   local lin = v.lin
   if lin and lin:norm() == 0 then lin = nil end
   local facts = {
     gain = lin and lin:norm() or 0.0, least = lin and lin:least() or 0.0, port = v.flat, lip = v.lip, lip_u = v.lip_u,
-    reads = v.reads, meter = meter, entry = v.entry, steep = v.steep,
+    reads = v.reads, meter = lin and lin.meter, entry = v.entry, steep = v.steep,
   }
   facts.channel = lin and lin.rows == lin.cols and lin:log_volume() or { -math.huge, lin and math.huge or -math.huge }
   facts.low, facts.high = segment.jacobian_volume(lin, facts, v.width)
