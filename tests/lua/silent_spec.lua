@@ -222,7 +222,7 @@ return ph.experiment {
       "3: function b.f is defined twice (first in line %d)")
   end)
 
-  it("is told with all its repeats and its other errors", function()
+  it("is reported with all its repeats and its other errors", function()
     local text = frame:format("local _ = { a = 1, a = 2 }"):gsub("lr = 0.1", "lr = 0.1, lr = 0.2, epoch = 3")
     assert.same({
       "twice.lua:2: key 'a' is written twice in one table (first in line 2); the last would win",
@@ -231,7 +231,7 @@ return ph.experiment {
     }, problems(text))
   end)
 
-  it("is told from one that has not", function()
+  it("does not mean one that has not", function()
     local lines = {
       "local p, q, a = { x = { y = 1 }, y = 2, 'y' } -- { x = 1, x = 1 }",
       "local b = { [p or 1] = 1, [p or 2] = 2, [ [[ {x=1, x=2} ]] ] = 1, x = 'x = 1, x = 2' }",
@@ -261,7 +261,7 @@ describe("samples that start at zero", function()
     assert.same({ 2 }, { (measure.budget_of_sample({ 1, 0 / 0, 0 / 0 }, { 1, 1 })) })
   end)
 
-  it("are told beneath the table", function()
+  it("are named beneath the table", function()
     local record = finished("ph", 0, 0.5)
     record.metrics.growth, record.left_out = 1.5, { growth = { 4, 20 } }
     local lines = summary.lines { record }
@@ -299,7 +299,7 @@ local function family_spec(names, measures, rules)
 end
 
 describe("a measure that a model cannot have", function()
-  it("is told before anything runs, with the cells and the reason", function()
+  it("is named before anything runs, with the cells and the reason", function()
     local e = assert(family_spec '"ph", "nested", "resnet", "resnet_ln", "resnet_tln", "cayley", "flat"')
     assert.same({
       "gradient_envelope has no value in 1 of 7 cells (family=flat): its model has no stream",
