@@ -84,9 +84,7 @@ static void push_param(lua_State *L, const ph_ir_param *p) {
   lua_setfield(L, -2, "scale");
 }
 
-static void push_node(lua_State *L, const ph_ir_node *node) {
-  lua_createtable(L, 0, 4);
-  set_string(L, "op", node->op->name);
+static void push_args(lua_State *L, const ph_ir_node *node) {
   lua_createtable(L, node->nargs, 0);
   for (int i = 0; i < node->nargs; i++) {
     lua_createtable(L, 0, 2);
@@ -94,18 +92,42 @@ static void push_node(lua_State *L, const ph_ir_node *node) {
     set_int(L, "index", node->arg[i].index + 1);
     lua_rawseti(L, -2, i + 1);
   }
-  lua_setfield(L, -2, "args");
-  lua_newtable(L);
-  for (int i = 0; i < PH_OP_ATTRS && node->op->attr[i].name; i++) {
-    lua_pushnumber(L, node->attr[i]);
-    lua_setfield(L, -2, node->op->attr[i].name);
-  }
-  lua_setfield(L, -2, "attrs");
-  set_shape(L, "shape", node->shape);
 }
 
-static void push_segment(lua_State *L, const ph_ir_segment *s) {
-  lua_createtable(L, 0, 16);
+/* Attributes by name: numbers, and where a table gives one the list of its numbers. */
+static void push_attrs(lua_State *L, const ph_ir_segment *s, const ph_ir_node *node) {
+  lua_newtable(L);
+  for (int i = 0; i < PH_OP_ATTRS && node->op->attr[i].name; i++) {
+    if (node->table[i] < 0) {
+      lua_pushnumber(L, node->attr[i]);
+    } else {
+      const ph_ir_table *t = &s->tables.at[node->table[i]];
+      lua_createtable(L, (int)t->n, 0);
+      for (int64_t k = 0; k < t->n; k++) {
+        lua_pushnumber(L, t->value[k]);
+        lua_rawseti(L, -2, k + 1);
+      }
+    }
+    lua_setfield(L, -2, node->op->attr[i].name);
+  }
+}
+
+static void push_nodes(lua_State *L, const ph_ir_segment *s) {
+  lua_createtable(L, s->nnodes, 0);
+  for (int i = 0; i < s->nnodes; i++) {
+    lua_createtable(L, 0, 4);
+    set_string(L, "op", s->node[i].op->name);
+    push_args(L, &s->node[i]);
+    lua_setfield(L, -2, "args");
+    push_attrs(L, s, &s->node[i]);
+    lua_setfield(L, -2, "attrs");
+    set_shape(L, "shape", s->node[i].shape);
+    lua_rawseti(L, -2, i + 1);
+  }
+  lua_setfield(L, -2, "nodes");
+}
+
+static void push_properties(lua_State *L, const ph_ir_segment *s) {
   set_string(L, "name", s->name);
   set_int(L, "repeat_", s->repeat);
   set_flag(L, "once", s->once);
@@ -114,22 +136,6 @@ static void push_segment(lua_State *L, const ph_ir_segment *s) {
   set_string(L, "from", s->from_zero ? "zero" : "input");
   set_flag(L, "channel", (s->node[s->result].parts & PH_PART_CHANNEL) != 0);
   set_flag(L, "ports", (s->node[s->result].parts & PH_PART_PORT) != 0);
-  lua_createtable(L, s->nparams, 0);
-  for (int i = 0; i < s->nparams; i++) {
-    push_param(L, &s->param[i]);
-    lua_rawseti(L, -2, i + 1);
-  }
-  lua_setfield(L, -2, "params");
-  lua_createtable(L, s->nnodes, 0);
-  for (int i = 0; i < s->nnodes; i++) {
-    push_node(L, &s->node[i]);
-    lua_rawseti(L, -2, i + 1);
-  }
-  lua_setfield(L, -2, "nodes");
-  set_int(L, "result", s->result + 1);
-  if (s->read >= 0) {
-    set_int(L, "read", s->read + 1);
-  }
   set_shape(L, "enters", s->in);
   if (s->driven) {
     set_shape(L, "input", s->input);
@@ -138,12 +144,50 @@ static void push_segment(lua_State *L, const ph_ir_segment *s) {
   set_shape(L, "output", s->out);
 }
 
+static void push_numbers(lua_State *L, const ph_ir_segment *s) {
+  lua_createtable(L, s->nterms, 0);
+  for (int i = 0; i < s->nterms; i++) {
+    lua_createtable(L, 0, 2);
+    lua_pushnumber(L, s->term[i].weight);
+    lua_setfield(L, -2, "weight");
+    set_int(L, "node", s->term[i].node + 1);
+    lua_rawseti(L, -2, i + 1);
+  }
+  lua_setfield(L, -2, "terms");
+  lua_createtable(L, s->nobserves, 0);
+  for (int i = 0; i < s->nobserves; i++) {
+    lua_createtable(L, 0, 2);
+    set_string(L, "name", s->observe[i].name);
+    set_int(L, "node", s->observe[i].node + 1);
+    lua_rawseti(L, -2, i + 1);
+  }
+  lua_setfield(L, -2, "observes");
+}
+
+static void push_segment(lua_State *L, const ph_ir_segment *s) {
+  lua_createtable(L, 0, 16);
+  push_properties(L, s);
+  lua_createtable(L, s->nparams, 0);
+  for (int i = 0; i < s->nparams; i++) {
+    push_param(L, &s->param[i]);
+    lua_rawseti(L, -2, i + 1);
+  }
+  lua_setfield(L, -2, "params");
+  push_nodes(L, s);
+  set_int(L, "result", s->result + 1);
+  if (s->read >= 0) {
+    set_int(L, "read", s->read + 1);
+  }
+  push_numbers(L, s);
+}
+
 void ph_push_model(lua_State *L, const ph_ir *ir) {
   lua_createtable(L, 0, 5);
   set_string(L, "dtype", ph_dtype_name(ir->dtype));
   set_shape(L, "input", ir->input);
   set_shape(L, "output", ir->output);
   set_string(L, "loss", ir->loss->name);
+  set_string(L, "needs", ph_loss_need_name(ir->loss->need));
   lua_createtable(L, ir->nsegments, 0);
   for (int i = 0; i < ir->nsegments; i++) {
     push_segment(L, &ir->segment[i]);

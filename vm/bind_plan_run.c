@@ -200,7 +200,7 @@ static bool field_true(lua_State *L, int arg, const char *key) {
 }
 
 static int l_plan_probe(lua_State *L) {
-  static const char *const keys[] = {"segment", "state", "port", "grad", NULL};
+  static const char *const keys[] = {"segment", "state", "port", "grad", "observe", NULL};
   work w;
   ph_result r = {0};
   ph_err err;
@@ -221,11 +221,13 @@ static int l_plan_probe(lua_State *L) {
   p.state = optional_out(L, field_true(L, 4, "state"), PH_F64, w.n, steps + 1);
   p.port = optional_out(L, field_true(L, 4, "port"), PH_F64, w.n, steps);
   p.grad = optional_out(L, field_true(L, 4, "grad"), PH_F64, steps + 1, -1);
+  p.observe =
+      optional_out(L, field_true(L, 4, "observe"), PH_F64, w.n, steps * w.model->segment[segment - 1].nobserves);
   if (ph_plan_probe(w.box->plan, &w.data, w.row, w.n, &p, &r, &err)) {
     return ph_raise(L, &err);
   }
   push_result(L, &r);
-  for (int i = 1; i <= 3; i++) {
+  for (int i = 1; i <= 4; i++) {
     lua_pushvalue(L, 4 + i);
     lua_setfield(L, -2, keys[i]);
   }

@@ -148,6 +148,14 @@ ph_status ph_ir_segment_close(ph_ir_segment *s, ph_err *err) {
   return s->read >= 0 ? read_shape(s, err) : PH_OK;
 }
 
+bool ph_ir_has_loss(const ph_ir *ir) {
+  bool has = ir->loss->run != NULL;
+  for (int i = 0; i < ir->nsegments; i++) {
+    has = has || ir->segment[i].nterms > 0;
+  }
+  return has;
+}
+
 /* ---- parameters shared by name ---- */
 
 static const ph_ir_param *param_named(const ph_ir_segment *s, const char *name) {

@@ -160,6 +160,9 @@ int64_t ph_ir_texts(void);
 /* *text owned by the caller (ph_mem_free). */
 ph_status ph_ir_print(const ph_ir *ir, char **text, size_t *n, ph_err *err) PH_MUST_CHECK;
 
+/* Is there something to make small: a loss, or a term? */
+bool ph_ir_has_loss(const ph_ir *ir);
+
 /* Of positions on one axis one position, of two axes one line: what a driven stream takes at an iteration. */
 static inline ph_shape ph_shape_place(ph_shape s) { return ph_shape_sample(s.wide, 1, s.cols); }
 static inline int64_t ph_shape_places(ph_shape s) { return s.pos / s.wide; }

@@ -26,6 +26,8 @@ typedef struct rm {
   int nodes, nvalues;
   rm_value value[RM_VALUES];
   ph_shape state; /* of the block being built */
+  bool tables;    /* it has the tables t, of any numbers, and h, of positive ones */
+  bool tied;
 } rm;
 
 static inline uint32_t rm_pick(rm *m, uint32_t n) { return (uint32_t)(ph_rng_u64(m->rng, m->at++) % n); }
@@ -68,6 +70,15 @@ static inline const char *rm_attr(rm *m, ph_attr_kind kind) {
   return numbers[kind][rm_pick(m, 3)];
 }
 
+/* The attribute as the text has it: a table now and then, which a parameter value of a tied stream cannot have. */
+static inline const char *rm_varied(rm *m, ph_attr_kind kind, ph_shape out, const char *number) {
+  bool may = m->tables && !(m->tied && ph_shape_is_param(out)) && rm_pick(m, 2);
+  if (may && (kind == PH_ATTR_REAL || kind == PH_ATTR_POSITIVE)) {
+    return kind == PH_ATTR_REAL ? "@t" : "@h";
+  }
+  return number;
+}
+
 /* Writes a call that the op's row accepts; false when these arguments do not fit. */
 static inline bool rm_node(rm *m, const ph_op *op, const rm_value *arg) {
   ph_shape in[PH_OP_ARGS];
@@ -87,7 +98,7 @@ static inline bool rm_node(rm *m, const ph_op *op, const rm_value *arg) {
   }
   rm_put(m, "node %d %s", m->nodes, op->name);
   for (int i = 0; i < PH_OP_ATTRS && op->attr[i].name; i++) {
-    rm_put(m, " %s=%s", op->attr[i].name, number[i]);
+    rm_put(m, " %s=%s", op->attr[i].name, rm_varied(m, op->attr[i].kind, out, number[i]));
   }
   for (int i = 0; i < ph_op_nargs(op); i++) {
     rm_put(m, arg[i].ref < 0 ? " p%d" : " n%d", arg[i].ref < 0 ? ~arg[i].ref : arg[i].ref);
@@ -129,7 +140,26 @@ static inline const ph_op *rm_op(rm *m) {
   return op;
 }
 
+/* A product, or a product and a bias, that nothing else uses, times a table: what the compiler may move into the parameters. */
+static inline bool rm_scaled(rm *m) {
+  rm_value arg[] = {rm_choose(m, true, NULL, 8), rm_choose(m, false, NULL, 4)};
+  if (!rm_node(m, ph_op_of(PH_ROLE_APPLY), arg)) {
+    return false;
+  }
+  arg[0] = m->value[--m->nvalues];
+  arg[1] = rm_choose(m, true, NULL, 8);
+  if (rm_pick(m, 2) && rm_node(m, ph_op_of(PH_ROLE_BIAS), arg)) {
+    arg[0] = m->value[--m->nvalues];
+  }
+  rm_put(m, "node %d scale by=@t n%d\n", m->nodes, arg[0].ref);
+  rm_add(m, m->nodes++, arg[0].shape);
+  return true;
+}
+
 static inline void rm_grow(rm *m) {
+  if (m->tables && rm_pick(m, 4) == 0 && rm_scaled(m)) {
+    return;
+  }
   const ph_op *op = rm_op(m);
   for (int t = 0; t < RM_TRIES; t++) {
     rm_value arg[PH_OP_ARGS];
@@ -162,8 +192,18 @@ static inline void rm_leaf(rm *m, ph_role role, ph_shape shape) {
   rm_add(m, m->nodes++, shape);
 }
 
-/* input: there is one at each iteration, of the shape of the state. */
-static inline void rm_block(rm *m, ph_shape state, bool input) {
+static inline void rm_tables(rm *m, int repeat) {
+  for (int k = 0; m->tables && k < 2; k++) {
+    rm_put(m, "table %s", k ? "h" : "t");
+    for (int i = 0; i < repeat; i++) {
+      rm_put(m, " %g", k ? 0.1 + 0.2 * i : 1.5 - 0.75 * i);
+    }
+    rm_put(m, "\n");
+  }
+}
+
+/* The declarations and nodes of an iteration of `repeat`. input: there is one, of the shape of the state. */
+static inline void rm_block(rm *m, ph_shape state, bool input, int repeat) {
   m->nodes = m->nvalues = 0;
   m->state = state;
   rm_param(m, 'D', RM_NARROW, RM_WIDTH, "normal 0.3");
@@ -173,6 +213,8 @@ static inline void rm_block(rm *m, ph_shape state, bool input) {
   rm_param(m, 'C', RM_WIDTH, RM_WIDTH, "uniform 0.4");
   rm_param(m, 'b', 1, RM_WIDTH, "normal 0.5");
   rm_param(m, 'g', 1, RM_WIDTH, "constant 0.8");
+  rm_param(m, 'q', 1, RM_WIDTH, "normal 0.4");
+  rm_tables(m, repeat);
   rm_leaf(m, PH_ROLE_STATE, state);
   if (input) {
     rm_leaf(m, PH_ROLE_INPUT, state);
@@ -202,24 +244,41 @@ static inline void rm_head(rm *m, ph_shape enters) {
   rm_put(m, " %d\n", RM_WIDTH);
 }
 
+/* Two numbers a sample, of some state of the iteration, as terms and observations. Only a state of one position has them. */
+static inline void rm_end(rm *m, int result, int read) {
+  bool numbers = m->state.pos == 1 && rm_pick(m, 2);
+  int at = m->nodes;
+  if (numbers) {
+    rm_put(m, "node %d apply p7 n%d\nnode %d mul n%d n%d\n", at, rm_state(m), at + 1, at, at);
+  }
+  rm_put(m, "result n%d\n", result);
+  if (read >= 0) {
+    rm_put(m, "read n%d\n", read);
+  }
+  if (numbers) {
+    rm_put(m, "term 0.5 n%d\nterm 1 n%d\nobserve first n%d\nobserve square n%d\n", at, at + 1, at, at + 1);
+  }
+  rm_put(m, "end\n");
+}
+
 static inline void rm_stage(rm *m, ph_shape enters, int number) {
+  m->tables = m->tied = false;
   rm_put(m, "segment s%d\n", number);
-  rm_block(m, enters, false);
-  rm_put(m, "result n%d\nend\n", rm_state(m));
+  rm_block(m, enters, false, 1);
+  rm_end(m, rm_state(m), -1);
 }
 
 static inline void rm_stream_segment(rm *m, const rm_stream *k, ph_shape state, int repeat, int number) {
+  m->tables = rm_pick(m, 2) == 0;
+  m->tied = k->tied;
   rm_put(m, "segment s%d repeat %d%s%s", number, repeat, k->tied ? " tied" : "", k->driven ? " driven" : "");
   if (k->from_zero) {
     rm_put(m, " from zero %d %d", (int)state.pos, RM_WIDTH);
   }
   rm_put(m, "\n");
-  rm_block(m, state, k->driven);
-  rm_put(m, "result n%d\n", rm_state(m));
-  if (k->read) {
-    rm_put(m, "read n%d\n", rm_state(m));
-  }
-  rm_put(m, "end\n");
+  rm_block(m, state, k->driven, repeat);
+  int result = rm_state(m);
+  rm_end(m, result, k->read ? rm_state(m) : -1);
 }
 
 /* The text as it is printed: of version 1 where that can say it. */

@@ -143,6 +143,8 @@ typedef struct sm_step {
   int64_t t;
   const ph_tensor *state, *input;
   ph_tensor *value[SM_NODES];
+  double *terms;      /* what terms add to the loss of all samples; or NULL */
+  ph_tensor *observe; /* (n, repeat, observations) of the segment, or NULL */
 } sm_step;
 
 static inline ph_tensor *sm_node(const sm_step *k, int i) {
@@ -172,8 +174,23 @@ static inline ph_tensor *sm_node(const sm_step *k, int i) {
   return out;
 }
 
+static inline void sm_numbers(const sm_step *k) {
+  const ph_ir_segment *s = k->s;
+  int64_t n = k->state->dim[0];
+  for (int64_t r = 0; r < n; r++) {
+    for (int i = 0; i < s->nterms; i++) {
+      *k->terms += s->term[i].weight * ph_tensor_get(k->value[s->term[i].node], r);
+    }
+    for (int i = 0; k->observe && i < s->nobserves; i++) {
+      ph_tensor_set(k->observe, (r * s->repeat + k->t) * s->nobserves + i,
+                    ph_tensor_get(k->value[s->observe[i].node], r));
+    }
+  }
+}
+
 /* x (n, features) through one segment. */
-static inline ph_tensor *sm_segment(const ph_plan *p, const ph_ir_segment *s, ph_tensor *x) {
+static inline ph_tensor *sm_segment(const ph_plan *p, const ph_ir_segment *s, ph_tensor *x, double *terms,
+                                    ph_tensor *observe) {
   assert_true(s->nnodes <= SM_NODES);
   ph_tensor *all = sm_blank(x->dim[0], sm_features(s->out));
   ph_tensor *state = s->from_zero ? NULL : sm_part(x, 0, s->state);
@@ -186,10 +203,11 @@ static inline ph_tensor *sm_segment(const ph_plan *p, const ph_ir_segment *s, ph
   int64_t given = s->read >= 0 ? sm_features(s->node[s->read].shape) : sm_features(s->out);
   for (int64_t t = 0; t < s->repeat; t++) {
     ph_tensor *input = s->driven ? sm_part(x, (t + !s->from_zero) * place, s->input) : NULL;
-    sm_step k = {.p = p, .s = s, .t = t, .state = state, .input = input};
+    sm_step k = {.p = p, .s = s, .t = t, .state = state, .input = input, .terms = terms, .observe = observe};
     for (int i = 0; i < s->nnodes; i++) {
       k.value[i] = sm_node(&k, i);
     }
+    sm_numbers(&k);
     sm_paste(all, k.value[s->read >= 0 ? s->read : s->result], s->read >= 0 ? t * given : 0, given);
     ph_tensor_free(state);
     ph_tensor_free(input);
@@ -203,11 +221,38 @@ static inline ph_tensor *sm_segment(const ph_plan *p, const ph_ir_segment *s, ph
   return all;
 }
 
+/* What segment g observes, by the plan; NULL when it observes nothing. */
+static inline ph_tensor *sm_observed(ph_plan *p, const ph_ir_segment *s, int g, const sm_set *set) {
+  ph_tensor *t = NULL;
+  ph_err err;
+  ph_result res;
+  if (s->nobserves == 0) {
+    return NULL;
+  }
+  ph_ok(ph_tensor_new(&t, PH_F64, 3, (int64_t[]){SM_SAMPLES, s->repeat, s->nobserves}, &err));
+  ph_probe probe = {.segment = g, .observe = t};
+  ph_ok(ph_plan_probe(p, &set->data, set->idx, SM_SAMPLES, &probe, &res, &err));
+  return t;
+}
+
+/* The sum of squared errors over the samples; 0 without a loss, NaN for another loss. */
+static inline double sm_mse(const ph_ir *ir, const ph_tensor *out, const sm_set *s) {
+  bool mse = strcmp(ir->loss->name, "mse") == 0;
+  double sum = mse || !ir->loss->run ? 0 : NAN;
+  int64_t w = out->dim[1];
+  for (int64_t i = 0; mse && i < ph_tensor_count(out); i++) {
+    double d = ph_tensor_get(out, i) - ph_tensor_get(s->t, s->idx[i / w] * w + i % w);
+    sum += d * d / (double)w;
+  }
+  return sum;
+}
+
 static inline void sm_check_forward(ph_plan *p, const char *text, const sm_set *s) {
   ph_ir *ir = sm_ir(text);
   ph_err err;
   ph_tensor *out = sm_blank(SM_SAMPLES, sm_features(ir->output));
   ph_result res;
+  double terms = 0;
   ph_ok(ph_plan_eval(p, &s->data, s->idx, SM_SAMPLES, out, &res, &err));
   ph_tensor *x = sm_blank(SM_SAMPLES, s->x->dim[1]);
   for (int64_t r = 0; r < SM_SAMPLES; r++) {
@@ -215,9 +260,20 @@ static inline void sm_check_forward(ph_plan *p, const char *text, const sm_set *
            (size_t)x->dim[1] * sizeof(double));
   }
   for (int g = 0; g < ir->nsegments; g++) {
-    x = sm_segment(p, &ir->segment[g], x);
+    ph_tensor *got = sm_observed(p, &ir->segment[g], g, s);
+    ph_tensor *want = got ? sm_copy(got) : NULL;
+    x = sm_segment(p, &ir->segment[g], x, &terms, want);
+    if (got) {
+      sm_near(want, got, 1e-11, text);
+    }
+    ph_tensor_free(want);
+    ph_tensor_free(got);
   }
   sm_near(x, out, 1e-11, text); /* merged products and another order of sums, a few dozen terms deep */
+  double loss = (sm_mse(ir, x, s) + terms) / SM_SAMPLES;
+  if (fabs(loss - res.loss) > 1e-11 * (1 + fabs(loss))) {
+    fail_msg("the loss is %.15g, want %.15g\n%s", res.loss, loss, text);
+  }
   ph_tensor_free(x);
   ph_tensor_free(out);
   ph_ir_free(ir);

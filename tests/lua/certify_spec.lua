@@ -321,6 +321,34 @@ describe("what a certificate says", function()
   end)
 end)
 
+describe("a table of numbers over the iterations", function()
+  --- A stream of three iterations. node: its last node; the certificate at the weights { A }.
+  local function certificate(tied, node, A)
+    local text = "phrun-ir 2\ndtype f64\ninput 1 2\nsegment s1 repeat 3" .. tied .. "\nparam A 2 2 zeros\n"
+      .. "table t 0.5 4 0.25\nnode 0 state\n" .. node .. "\nend\nloss none\n"
+    return certify.of(text, { ["s1.A"] = A }).segments[1]
+  end
+
+  it("counts with its largest number by construction, and each iteration with its own at the weights", function()
+    for _, tied in ipairs { "", " tied" } do
+      local s = certificate(tied, "node 1 scale by=@t n0\nresult n1", native.eye(2))
+      assert.equal(4, s.construction.gain)
+      assert.equal(0.25, s.construction.least)
+      assert.is_true(math.abs(s.at_weights.gain_log - math.log(0.5)) < 1e-12)
+      assert.is_true(math.abs(s.at_weights.channel[1] - 2 * math.log(0.5)) < 1e-12)
+    end
+  end)
+
+  it("gives each layer its own step", function()
+    local s = certificate("", "node 1 gram p0\nnode 2 damping step=@t n1\nnode 3 apply n2 n0\nresult n3", native.eye(2))
+    assert.equal(1, s.construction.gain)
+    local sum = 0
+    for _, h in ipairs { 0.5, 4, 0.25 } do sum = sum + math.log(math.abs(1 - h / 2) / (1 + h / 2)) end
+    assert.is_true(math.abs(s.at_weights.gain_log - sum) < 1e-9)
+    assert.equal(-2 * 4.75, s.at_weights.meter)
+  end)
+end)
+
 describe("where the ceiling is attained", function()
   local function constant(shape, f)
     local t = native.tensor(shape, "f64")

@@ -75,7 +75,7 @@ void ph_code_emit(ph_code *c, ph_list *list, const ph_ins *i) {
   }
 }
 
-void ph_code_axpby(ph_code *c, ph_list *list, ph_shape shape, int out, double alpha, int a, double beta, int b) {
+void ph_code_axpby(ph_code *c, ph_list *list, ph_shape shape, int out, ph_coef alpha, int a, double beta, int b) {
   ph_ins i = ph_ins_of(PH_INS_AXPBY);
   i.alpha = alpha;
   i.a = a;
@@ -87,7 +87,7 @@ void ph_code_axpby(ph_code *c, ph_list *list, ph_shape shape, int out, double al
 }
 
 void ph_code_copy(ph_code *c, ph_list *list, ph_shape shape, int out, int a) {
-  ph_code_axpby(c, list, shape, out, 1.0, a, 0.0, -1);
+  ph_code_axpby(c, list, shape, out, ph_coef_of(1.0), a, 0.0, -1);
 }
 
 void ph_code_zero(ph_code *c, ph_list *list, int out) {

@@ -23,7 +23,8 @@ typedef struct ph_ins {
   ph_ins_kind kind;
   int a, b, d, out; /* slots, -1 when absent */
   int product;      /* PRODUCT, WGRAD, DGRAD */
-  double alpha, beta;
+  ph_coef alpha;
+  double beta;
   const ph_op *op;
   int nargs;
   int in[PH_OP_ARGS]; /* OP, OP_BWD: slots; -1 where the argument is a weight */
@@ -33,7 +34,7 @@ typedef struct ph_ins {
   int gin[PH_OP_ARGS]; /* OP_BWD: slots; -1 where no cotangent is wanted or the argument is a weight */
   bool acc[PH_OP_ARGS];
   ph_shape in_shape[PH_OP_ARGS], out_shape;
-  double attr[PH_OP_ATTRS];
+  ph_coef attr[PH_OP_ATTRS];
 } ph_ins;
 
 typedef struct ph_list {
@@ -65,7 +66,7 @@ ph_ins ph_ins_of(ph_ins_kind kind);
 ph_ins ph_code_call(const ph_code *c, int node);
 void ph_code_emit(ph_code *c, ph_list *list, const ph_ins *i);
 /* out = alpha a + beta b; of a shape that all have */
-void ph_code_axpby(ph_code *c, ph_list *list, ph_shape shape, int out, double alpha, int a, double beta, int b);
+void ph_code_axpby(ph_code *c, ph_list *list, ph_shape shape, int out, ph_coef alpha, int a, double beta, int b);
 void ph_code_copy(ph_code *c, ph_list *list, ph_shape shape, int out, int a);
 void ph_code_zero(ph_code *c, ph_list *list, int out);
 /* What a node's op takes besides its operands, for `samples` samples; the code makes room for its scratch. */
@@ -94,7 +95,7 @@ void ph_reverse_init(ph_reverse *r);
 void ph_reverse_fini(ph_reverse *r);
 bool ph_reverse_wanted(const ph_reverse *r, int node);
 /* cot(node) += alpha slot */
-void ph_reverse_give(ph_reverse *r, int node, double alpha, int slot);
+void ph_reverse_give(ph_reverse *r, int node, ph_coef alpha, int slot);
 /* The slot that is now the node's own; *have: where its cotangent was until now, -1 when it was nothing. The caller writes what was
  * there plus what it adds. */
 int ph_reverse_claim(ph_reverse *r, int node, int *have);

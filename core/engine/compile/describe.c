@@ -5,7 +5,8 @@
 #include "engine/compile/program.h"
 
 static const char *slot_name(const ph_program *q, int slot, char buf[48]) {
-  static const char *const space[PH_SP_COUNT] = {"tape", "next", "tmp", "g", "g_prev", "in", "g_in", "out", "g_out"};
+  static const char *const space[PH_SP_COUNT] = {"tape", "next", "tmp", "g",     "g_prev",
+                                                 "in",   "g_in", "out", "g_out", "share"};
   if (slot < 0) {
     return "-";
   }
@@ -32,6 +33,17 @@ static void product_text(ph_text *s, const ph_program *q, const ph_ins *i, const
               i->kind == PH_INS_PRODUCT && m->wb >= 0 ? " + bias" : "");
 }
 
+/* A number, or the table that has one for each iteration. */
+static const char *coef_name(const ph_program *q, ph_coef c, char buf[48]) {
+  snprintf(buf, 48, "%g", c.value);
+  for (int i = 0; i < q->seg->tables.n; i++) {
+    if (q->seg->tables.at[i].value == c.table) {
+      snprintf(buf, 48, "@%s", q->seg->tables.at[i].name);
+    }
+  }
+  return buf;
+}
+
 static void ins_text(ph_text *s, const ph_program *q, const ph_ins *i) {
   char a[48];
   char b[48];
@@ -45,7 +57,7 @@ static void ins_text(ph_text *s, const ph_program *q, const ph_ins *i) {
     break;
   case PH_INS_COLSUM: ph_text_put(s, "      d(bias)        += sum over rows of %s\n", slot_name(q, i->a, a)); break;
   case PH_INS_AXPBY:
-    ph_text_put(s, "      %-14s = %g %s", slot_name(q, i->out, out), i->alpha, slot_name(q, i->a, a));
+    ph_text_put(s, "      %-14s = %s %s", slot_name(q, i->out, out), coef_name(q, i->alpha, b), slot_name(q, i->a, a));
     ph_text_put(s, i->b >= 0 ? " + %g %s\n" : "\n", i->beta, slot_name(q, i->b, b));
     break;
   case PH_INS_ZERO: ph_text_put(s, "      %-14s = 0\n", slot_name(q, i->out, out)); break;

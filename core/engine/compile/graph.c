@@ -4,7 +4,7 @@
  *   a - b                 ->  a + (-1) b
  *   c (M x)               ->  (c M) x          when M x has no other use: the factor moves into the parameter phase
  *   c (x + b)             ->  c x + c b        likewise
- *   c1 (c2 x)             ->  (c1 c2) x
+ *   c1 (c2 x)             ->  (c1 c2) x        when both are plain numbers
  *   A (B x)               ->  (A B) x          when rows > 2d (docs/laws.md, 4.4) and the product is not larger
  *   A (C z + p)           ->  A C z + A p      when the ports of the result are to be seen apart
  */
@@ -31,8 +31,23 @@ static int add_node(builder *b, ph_gnode n) {
   return g->n++;
 }
 
+void ph_coefs_at(const ph_coef attr[PH_OP_ATTRS], int64_t t, double out[PH_OP_ATTRS]) {
+  for (int a = 0; a < PH_OP_ATTRS; a++) {
+    out[a] = ph_coef_at(attr[a], t);
+  }
+}
+
+bool ph_coefs_vary(const ph_coef attr[PH_OP_ATTRS]) {
+  for (int a = 0; a < PH_OP_ATTRS; a++) {
+    if (attr[a].table) {
+      return true;
+    }
+  }
+  return false;
+}
+
 /* attr: NULL for none. */
-static int make(builder *b, const ph_op *op, int nargs, const int *arg, const double *attr) {
+static int make(builder *b, const ph_op *op, int nargs, const int *arg, const ph_coef *attr) {
   if (b->failed) {
     return 0;
   }
@@ -48,7 +63,9 @@ static int make(builder *b, const ph_op *op, int nargs, const int *arg, const do
     memcpy(n.attr, attr, sizeof n.attr);
   }
   ph_err err;
-  ph_status st = ph_op_shape(op, in, n.attr, &n.shape, &err);
+  double first[PH_OP_ATTRS];
+  ph_coefs_at(n.attr, 0, first);
+  ph_status st = ph_op_shape(op, in, first, &n.shape, &err);
   assert(st == PH_OK && "the rewrites keep shapes");
   n.parts = ph_shape_is_param(n.shape) ? 0 : ph_op_parts(op, parts);
   return add_node(b, n);
@@ -72,21 +89,24 @@ static int make_apply(builder *b, int A, int x, bool alone) {
   return make_pair(b, PH_ROLE_APPLY, A, x);
 }
 
-static int make_scale(builder *b, double c, int x, bool alone) {
+/* A factor that differs from iteration to iteration stays with the states where parameters are tied, and is not multiplied by
+ * another. */
+static int make_scale(builder *b, ph_coef c, int x, bool alone) {
   assert(b->g->node && "arguments come before what uses them");
   const ph_gnode n = b->g->node[x];
   ph_role role = alone ? ph_graph_role(b->g, x) : PH_ROLE_NONE;
-  if (role == PH_ROLE_SCALE) {
-    return make_scale(b, c * n.attr[0], n.arg[0], false);
+  bool to_params = !(c.table && b->g->seg->tied);
+  if (role == PH_ROLE_SCALE && !c.table && !n.attr[0].table) {
+    return make_scale(b, ph_coef_of(c.value * n.attr[0].value), n.arg[0], false);
   }
-  if (role == PH_ROLE_APPLY) {
+  if (role == PH_ROLE_APPLY && to_params) {
     return make_pair(b, PH_ROLE_APPLY, make_scale(b, c, n.arg[0], false), n.arg[1]);
   }
-  if (role == PH_ROLE_BIAS) {
+  if (role == PH_ROLE_BIAS && to_params) {
     int y = make_scale(b, c, n.arg[0], true);
     return make_pair(b, PH_ROLE_BIAS, y, make_scale(b, c, n.arg[1], false));
   }
-  return make(b, ph_op_of(PH_ROLE_SCALE), 1, &x, (double[PH_OP_ATTRS]){c});
+  return make(b, ph_op_of(PH_ROLE_SCALE), 1, &x, (ph_coef[PH_OP_ATTRS]){c});
 }
 
 static int *leaf_of(ph_graph *g, ph_role role) { return role == PH_ROLE_STATE ? &g->state : &g->input; }
@@ -102,13 +122,17 @@ static int make_leaf(builder *b, ph_role role, ph_shape shape) {
 }
 
 static int convert(builder *b, const ph_ir_node *n, const int *arg, const bool *alone) {
+  ph_coef attr[PH_OP_ATTRS];
+  for (int a = 0; a < PH_OP_ATTRS; a++) {
+    attr[a] = (ph_coef){n->attr[a], n->table[a] < 0 ? NULL : b->g->seg->tables.at[n->table[a]].value};
+  }
   switch (n->op->role) {
   case PH_ROLE_STATE:
   case PH_ROLE_INPUT: return make_leaf(b, n->op->role, n->shape);
-  case PH_ROLE_SUB: return make_pair(b, PH_ROLE_ADD, arg[0], make_scale(b, -1.0, arg[1], alone[1]));
-  case PH_ROLE_SCALE: return make_scale(b, n->attr[0], arg[0], alone[0]);
+  case PH_ROLE_SUB: return make_pair(b, PH_ROLE_ADD, arg[0], make_scale(b, ph_coef_of(-1.0), arg[1], alone[1]));
+  case PH_ROLE_SCALE: return make_scale(b, attr[0], arg[0], alone[0]);
   case PH_ROLE_APPLY: return make_apply(b, arg[0], arg[1], alone[1]);
-  default: return make(b, n->op, n->nargs, arg, n->attr);
+  default: return make(b, n->op, n->nargs, arg, attr);
   }
 }
 
@@ -123,6 +147,24 @@ static void count_uses(const ph_ir_segment *seg, int *uses) {
   uses[seg->result]++;
   if (seg->read >= 0) {
     uses[seg->read]++;
+  }
+  for (int i = 0; i < seg->nterms; i++) {
+    uses[seg->term[i].node]++;
+  }
+  for (int i = 0; i < seg->nobserves; i++) {
+    uses[seg->observe[i].node]++;
+  }
+}
+
+static void convert_outputs(ph_graph *g, const int *map) {
+  const ph_ir_segment *seg = g->seg;
+  g->result = map[seg->result];
+  g->read = seg->read >= 0 ? map[seg->read] : -1;
+  for (int i = 0; i < seg->nterms; i++) {
+    g->term[i] = map[seg->term[i].node];
+  }
+  for (int i = 0; i < seg->nobserves; i++) {
+    g->observe[i] = map[seg->observe[i].node];
   }
 }
 
@@ -141,13 +183,20 @@ static void convert_all(builder *b, int *leaf, int *map) {
     }
     map[i] = convert(b, n, arg, alone);
   }
-  b->g->result = map[seg->result];
-  b->g->read = seg->read >= 0 ? map[seg->read] : -1;
+  if (!b->failed) {
+    convert_outputs(b->g, map);
+  }
 }
 
 static void use(ph_graph *g, int i, int user) {
   g->node[i].uses++;
   g->node[i].user = user;
+}
+
+/* The node leaves the iteration. */
+static void mark_output(ph_graph *g, int i) {
+  g->node[i].live = true;
+  use(g, i, -1);
 }
 
 static void mark_live(ph_graph *g) {
@@ -156,11 +205,15 @@ static void mark_live(ph_graph *g) {
     g->node[i].uses = 0;
     g->node[i].live = false;
   }
-  g->node[g->result].live = true;
-  use(g, g->result, -1);
+  mark_output(g, g->result);
   if (g->read >= 0) {
-    g->node[g->read].live = true;
-    use(g, g->read, -1);
+    mark_output(g, g->read);
+  }
+  for (int i = 0; i < g->seg->nterms; i++) {
+    mark_output(g, g->term[i]);
+  }
+  for (int i = 0; i < g->seg->nobserves; i++) {
+    mark_output(g, g->observe[i]);
   }
   for (int i = g->n - 1; i >= 0; i--) {
     for (int a = 0; g->node[i].live && a < g->node[i].nargs; a++) {
@@ -207,7 +260,8 @@ static int make_part(builder *b, int *known, ph_gnode n, unsigned which) {
     if (which == PH_PART_CHANNEL) {
       return part_of(b, known, n.arg[0], which);
     }
-    return make_pair(b, PH_ROLE_BIAS, has[0] ? part_of(b, known, n.arg[0], which) : make_scale(b, 0.0, n.arg[0], false),
+    return make_pair(b, PH_ROLE_BIAS,
+                     has[0] ? part_of(b, known, n.arg[0], which) : make_scale(b, ph_coef_of(0.0), n.arg[0], false),
                      n.arg[1]);
   default:
     if (has[0] && has[1]) {
@@ -266,7 +320,9 @@ ph_status ph_graph_build(ph_graph *g, const ph_ir_segment *seg, int64_t rows, bo
   int *map = ph_mem_new((size_t)seg->nnodes, sizeof *map);
   int *leaf = ph_mem_new((size_t)seg->nparams + 1, sizeof *leaf);
   builder b = {.g = g, .uses = uses, .rows = rows};
-  b.failed = !uses || !map || !leaf;
+  g->term = ph_mem_new((size_t)seg->nterms, sizeof *g->term);
+  g->observe = ph_mem_new((size_t)seg->nobserves, sizeof *g->observe);
+  b.failed = !uses || !map || !leaf || !g->term || !g->observe;
   if (!b.failed) {
     count_uses(seg, uses);
     convert_all(&b, leaf, map);
@@ -301,11 +357,14 @@ ph_call ph_graph_call(const ph_graph *g, int node, int64_t samples) {
   for (int a = 0; a < n->nargs; a++) {
     in[a] = g->node[n->arg[a]].shape;
   }
-  return ph_op_call(n->op, in, n->shape, n->attr, samples);
+  double attr[PH_OP_ATTRS];
+  ph_coefs_at(n->attr, 0, attr);
+  return ph_op_call(n->op, in, n->shape, attr, samples);
 }
 
 void ph_graph_fini(ph_graph *g) {
   ph_mem_free(g->node);
-  g->node = NULL;
-  g->n = 0;
+  ph_mem_free(g->term);
+  ph_mem_free(g->observe);
+  *g = (ph_graph){0};
 }

@@ -6,15 +6,27 @@
 
 #include "ir/ir.h"
 
+/* A number, or one for each iteration. */
+typedef struct ph_coef {
+  double value;
+  const double *table; /* of the segment's; NULL: the value */
+} ph_coef;
+
+static inline ph_coef ph_coef_of(double value) { return (ph_coef){value, NULL}; }
+static inline double ph_coef_at(ph_coef c, int64_t t) { return c.table ? c.table[t] : c.value; }
+/* Do some of an op's attributes differ from iteration to iteration? */
+bool ph_coefs_vary(const ph_coef attr[PH_OP_ATTRS]);
+void ph_coefs_at(const ph_coef attr[PH_OP_ATTRS], int64_t t, double out[PH_OP_ATTRS]);
+
 typedef struct ph_gnode {
   const ph_op *op; /* NULL: a parameter leaf */
   int param;       /* leaf: index in the segment */
   int nargs, arg[PH_OP_ARGS];
-  double attr[PH_OP_ATTRS];
+  ph_coef attr[PH_OP_ATTRS];
   ph_shape shape;
   unsigned parts; /* PH_PART_*; 0: a parameter value */
-  int uses;       /* by live nodes, result and read */
-  int user;       /* the last live user, -1 when none or when result/read */
+  int uses;       /* by live nodes and as what leaves the iteration: result, read, terms, observations */
+  int user;       /* the last live user, -1 when there is none */
   bool live;
   bool reads_state; /* depends on state (or on this step's input) */
   bool reads_input;
@@ -25,8 +37,9 @@ typedef struct ph_graph {
   const ph_ir_segment *seg;
   int n, room;
   ph_gnode *node;
-  int state, input; /* input -1 unless driven */
-  int result, read; /* read -1 when absent */
+  int state, input;    /* input -1 unless driven */
+  int result, read;    /* read -1 when absent */
+  int *term, *observe; /* as many as the segment has */
 } ph_graph;
 
 /* rows: samples of a full batch (times iterations when parameters are tied); decides whether A(Bx) becomes (AB)x.

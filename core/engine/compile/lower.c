@@ -92,7 +92,7 @@ static void emit_sum(ph_program *p, const sum *s) {
     }
     int v = c->value[s->term[i]];
     if (start >= 0) {
-      ph_code_axpby(c, &c->fwd, s->shape, s->out, 1.0, start, 1.0, v);
+      ph_code_axpby(c, &c->fwd, s->shape, s->out, ph_coef_of(1.0), start, 1.0, v);
     }
     start = start >= 0 ? s->out : v;
   }
@@ -123,7 +123,7 @@ static void sum_apart(ph_program *p, const sum *s) {
   port.out = p->port = ph_program_slot(p, PH_SP_SCRATCH, s->shape);
   emit_sum(p, &port);
   emit_sum(p, &channel);
-  ph_code_axpby(&p->code, &p->code.fwd, s->shape, s->out, 1.0, s->out, 1.0, p->port);
+  ph_code_axpby(&p->code, &p->code.fwd, s->shape, s->out, ph_coef_of(1.0), s->out, 1.0, p->port);
 }
 
 static void lower_sum(ph_program *p, int node, const bool *saved, bool probe) {

@@ -149,8 +149,8 @@ static void node_back(back *k, int node) {
   } else if (c->kind == PH_COT_NOTHING || node == g->state || node == g->input) {
     return;
   } else if (ph_graph_role(g, node) == PH_ROLE_ADD) {
-    ph_reverse_give(&k->r, n->arg[0], 1.0, c->slot);
-    ph_reverse_give(&k->r, n->arg[1], 1.0, c->slot);
+    ph_reverse_give(&k->r, n->arg[0], ph_coef_of(1.0), c->slot);
+    ph_reverse_give(&k->r, n->arg[1], ph_coef_of(1.0), c->slot);
   } else if (ph_graph_role(g, node) == PH_ROLE_SCALE) {
     ph_reverse_give(&k->r, n->arg[0], n->attr[0], c->slot);
   } else {
@@ -169,6 +169,21 @@ static void make_cotangent_slots(ph_program *p) {
   }
 }
 
+/* What the result, the read-out and the terms of the loss hand to the iteration. */
+static void enter(back *k) {
+  ph_program *p = k->p;
+  const ph_graph *g = &p->graph;
+  k->b->result_in = ph_program_slot(p, PH_SP_COT, g->node[g->result].shape);
+  ph_reverse_give(&k->r, g->result, ph_coef_of(1.0), k->b->result_in);
+  if (g->read >= 0) {
+    ph_reverse_give(&k->r, g->read, ph_coef_of(1.0), ph_program_slot(p, PH_SP_GOUT, g->node[g->read].shape));
+  }
+  for (int i = 0; i < p->seg->nterms && !p->code.failed; i++) {
+    int share = ph_program_slot(p, PH_SP_SHARE, g->node[g->term[i]].shape);
+    ph_reverse_give(&k->r, g->term[i], ph_coef_of(p->seg->term[i].weight), share);
+  }
+}
+
 void ph_program_backward(ph_program *p, ph_back *b, bool with_state, bool with_input) {
   const ph_graph *g = &p->graph;
   back k = {.p = p, .b = b};
@@ -178,11 +193,7 @@ void ph_program_backward(ph_program *p, ph_back *b, bool with_state, bool with_i
   b->state_cot = -1;
   if (!p->code.failed) {
     make_cotangent_slots(p);
-    b->result_in = ph_program_slot(p, PH_SP_COT, g->node[g->result].shape);
-    ph_reverse_give(&k.r, g->result, 1.0, b->result_in);
-  }
-  if (!p->code.failed && g->read >= 0) {
-    ph_reverse_give(&k.r, g->read, 1.0, ph_program_slot(p, PH_SP_GOUT, g->node[g->read].shape));
+    enter(&k);
   }
   for (int i = g->n - 1; i >= 0 && !p->code.failed; i--) {
     if (g->node[i].live && !ph_graph_is_param(g, i) && ph_reverse_wanted(&k.r, i)) {

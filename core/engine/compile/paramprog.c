@@ -114,7 +114,7 @@ static void backward(ph_pprog *q) {
   ph_reverse_init(&k.r);
   for (int w = 0; w < p->nweights && !q->code.failed; w++) {
     int left = new_slot(q, (ph_pslot){.space = PH_PS_WGRAD, .off = p->weight[w].grad, .step = p->grad});
-    ph_reverse_give(&k.r, p->weight[w].node, 1.0, left);
+    ph_reverse_give(&k.r, p->weight[w].node, ph_coef_of(1.0), left);
   }
   for (int i = g->n - 1; i >= 0 && !q->code.failed; i--) {
     const ph_gnode *n = &g->node[i];

@@ -25,6 +25,7 @@ typedef enum ph_space {
   PH_SP_GIN,     /* its cotangent */
   PH_SP_OUT,     /* with read: what this iteration gives */
   PH_SP_GOUT,    /* its cotangent */
+  PH_SP_SHARE,   /* the share of one sample in the loss: the cotangent of a term of weight 1 */
   PH_SP_COUNT
 } ph_space;
 

@@ -31,12 +31,12 @@ int ph_reverse_claim(ph_reverse *r, int node, int *have) {
   return c->slot;
 }
 
-void ph_reverse_give(ph_reverse *r, int node, double alpha, int slot) {
+void ph_reverse_give(ph_reverse *r, int node, ph_coef alpha, int slot) {
   ph_cot *c = &r->cot[node];
   if (!ph_reverse_wanted(r, node)) {
     return;
   }
-  if (c->kind == PH_COT_NOTHING && alpha == 1.0) {
+  if (c->kind == PH_COT_NOTHING && !alpha.table && alpha.value == 1.0) {
     *c = (ph_cot){PH_COT_ALIAS, slot};
     return;
   }

@@ -27,7 +27,7 @@ static void run_data_grad(const ph_frame *f, const ph_ins *i) {
 }
 
 static void run_axpby(const ph_frame *f, const ph_ins *i) {
-  f->p->k->axpby(ph_frame_rows(f, i->out_shape), i->out_shape.cols, i->alpha, ph_frame_at(f, i->a),
+  f->p->k->axpby(ph_frame_rows(f, i->out_shape), i->out_shape.cols, ph_coef_at(i->alpha, f->it), ph_frame_at(f, i->a),
                  ph_frame_stride(f, i->a), i->beta, i->b >= 0 ? ph_frame_at(f, i->b) : NULL,
                  i->b >= 0 ? ph_frame_stride(f, i->b) : 0, ph_frame_at(f, i->out), ph_frame_stride(f, i->out));
 }
@@ -71,7 +71,9 @@ static void cotangent(const ph_frame *f, const ph_ins *i, int a, ph_call *c) {
 
 static void run_op(const ph_frame *f, const ph_ins *i) {
   bool back = i->kind == PH_INS_OP_BWD;
-  ph_call c = ph_op_call(i->op, i->in_shape, i->out_shape, i->attr, f->t->rows);
+  double attr[PH_OP_ATTRS];
+  ph_coefs_at(i->attr, f->it, attr);
+  ph_call c = ph_op_call(i->op, i->in_shape, i->out_shape, attr, f->t->rows);
   c.k = f->p->k;
   c.scratch = f->t->w->op;
   c.out = operand(f, i->out);

@@ -12,6 +12,7 @@ typedef struct ph_frame {
   const ph_tile *t;
   const ph_plan *p; /* the tile's */
   const ph_segment *segment;
+  int64_t it; /* iteration */
   char *base[PH_SP_COUNT];
   const char *pack; /* of this iteration's layer */
   char *grad;       /* of this iteration's layer in the gradient of the tile's group; backward only */
@@ -59,6 +60,8 @@ static inline void ph_ahead_ask(ph_ahead *a) {
 }
 
 void ph_frame_run(const ph_frame *f, const ph_list *list, ph_ahead *a);
+/* numbers.c: the iteration's terms go to the group's loss, what is observed to the probe. s: number of the segment. */
+void ph_numbers_forward(const ph_frame *f, int s);
 /* Sets a slot to zero. */
 void ph_frame_clear(const ph_frame *f, int slot);
 

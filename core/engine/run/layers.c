@@ -35,35 +35,38 @@ static char *matrix_of(const task *t, int slot, int64_t layer) {
   return ph_plan_at(t->p, locate(t, slot), layer * t->segment->pprog.slot[slot].step);
 }
 
-static ph_opnd operand(const task *t, int slot, int64_t cols) {
+static ph_opnd operand(const task *t, int slot, int64_t layer, int64_t cols) {
   if (slot < 0) {
     return (ph_opnd){0};
   }
-  return (ph_opnd){locate(t, slot), cols, t->segment->pprog.slot[slot].step};
+  return (ph_opnd){matrix_of(t, slot, layer), cols, t->segment->pprog.slot[slot].step};
 }
 
 static void run_axpby(const task *t, const ph_ins *i) {
   int64_t n = i->out_shape.rows * i->out_shape.cols;
   for (int64_t l = 0; l < t->count; l++) {
-    t->p->k->axpby(1, n, i->alpha, matrix_of(t, i->a, l), n, i->beta, i->b >= 0 ? matrix_of(t, i->b, l) : NULL, n,
+    t->p->k->axpby(1, n, i->alpha.value, matrix_of(t, i->a, l), n, i->beta, i->b >= 0 ? matrix_of(t, i->b, l) : NULL, n,
                    matrix_of(t, i->out, l), n);
   }
 }
 
-static void run_op(const task *t, const ph_ins *i) {
+/* On `count` of the task's layers, which have the same attributes. */
+static void run_op(const task *t, const ph_ins *i, int64_t layer, int64_t count) {
   bool back = i->kind == PH_INS_OP_BWD;
-  ph_call c = ph_op_call(i->op, i->in_shape, i->out_shape, i->attr, 1);
+  double attr[PH_OP_ATTRS];
+  ph_coefs_at(i->attr, t->first + layer, attr);
+  ph_call c = ph_op_call(i->op, i->in_shape, i->out_shape, attr, 1);
   c.k = t->p->k;
-  c.count = t->count;
+  c.count = count;
   c.scratch = t->w->op;
-  c.out = operand(t, i->out, i->out_shape.cols);
-  c.aux = operand(t, i->aux, 0);
+  c.out = operand(t, i->out, layer, i->out_shape.cols);
+  c.aux = operand(t, i->aux, layer, 0);
   for (int a = 0; a < i->nargs; a++) {
-    c.in[a] = operand(t, i->in[a], i->in_shape[a].cols);
-    c.gin[a] = operand(t, i->gin[a], i->in_shape[a].cols);
+    c.in[a] = operand(t, i->in[a], layer, i->in_shape[a].cols);
+    c.gin[a] = operand(t, i->gin[a], layer, i->in_shape[a].cols);
     c.acc[a] = i->acc[a];
   }
-  c.gout = operand(t, i->a, i->out_shape.cols);
+  c.gout = operand(t, i->a, layer, i->out_shape.cols);
   (back ? i->op->bwd : i->op->fwd)(&c);
 }
 
@@ -73,7 +76,10 @@ static void run_list(const task *t, const ph_list *list) {
     if (i->kind == PH_INS_AXPBY) {
       run_axpby(t, i);
     } else {
-      run_op(t, i);
+      int64_t alike = ph_coefs_vary(i->attr) ? 1 : t->count;
+      for (int64_t l = 0; l < t->count; l += alike) {
+        run_op(t, i, l, alike);
+      }
     }
   }
 }
@@ -96,15 +102,19 @@ static void reduce(task *t) {
   }
 }
 
+/* Leaves a cotangent (cot < 0: zero) in the parameter's gradient; of those who share it the first writes and the others add. */
 static void store(const task *t, const ph_param *q, int cot) {
   const ph_plan *p = t->p;
   int64_t n = q->rows * q->cols;
   for (int64_t l = 0; l < t->count; l++) {
     char *to = ph_plan_at(p, q->grad, (t->first + l) * n);
-    if (cot < 0) {
-      memset(to, 0, (size_t)n * p->size);
+    const char *from = cot < 0 ? NULL : matrix_of(t, cot, l);
+    if (q->first != t->segment) {
+      p->k->axpby(1, n, 1.0, to, n, from ? 1.0 : 0.0, from, n, to, n);
+    } else if (from) {
+      memcpy(to, from, (size_t)n * p->size);
     } else {
-      memcpy(to, matrix_of(t, cot, l), (size_t)n * p->size);
+      memset(to, 0, (size_t)n * p->size);
     }
   }
 }
@@ -129,13 +139,15 @@ static void optimize(const task *t) {
   for (int i = 0; i < t->segment->prog.seg->nparams; i++) {
     const ph_param *q = t->segment->param[i];
     int cot = t->segment->pprog.leaf_cot[i];
-    if (t->u->store_grad) {
+    bool shared = q->first != q->last;
+    if (t->u->store_grad || (shared && t->u->have_grad)) {
       store(t, q, cot);
     }
-    bool moves = t->u->optim && !q->rates.frozen && cot >= 0;
-    for (int64_t l = 0; moves && l < t->count; l++) {
-      char *g = t->u->from_store ? ph_plan_at(p, q->grad, (t->first + l) * q->rows * q->cols) : matrix_of(t, cot, l);
-      optimize_one(t, q, t->first + l, g);
+    bool stored = shared || t->u->from_store;
+    bool now = t->u->optim && !q->rates.frozen && q->moves && q->last == t->segment;
+    for (int64_t l = 0; now && l < t->count; l++) {
+      optimize_one(t, q, t->first + l,
+                   stored ? ph_plan_at(p, q->grad, (t->first + l) * q->rows * q->cols) : matrix_of(t, cot, l));
     }
   }
 }
@@ -187,23 +199,26 @@ typedef struct region {
   const ph_update *u;
 } region;
 
+static void adjoint(task *t) {
+  if (t->u->have_grad) {
+    reduce(t);
+    run_list(t, &t->segment->pprog.bwd);
+  }
+  if (t->u->have_grad || t->u->from_store) {
+    optimize(t);
+  }
+}
+
+/* A parameter that segments share moves when the last of them has handed over its cotangent, before the first reads it again. */
 static void block_task(void *ctx, int block, int worker) {
   const region *r = ctx;
   const ph_block *b = &r->p->block[block];
-  task t = {.p = r->p,
-            .u = r->u,
-            .segment = &r->p->segment[b->segment],
-            .w = &r->p->worker[worker],
-            .first = b->first,
-            .count = b->count};
-  if (r->u->have_grad) {
-    reduce(&t);
-    run_list(&t, &t.segment->pprog.bwd);
+  const ph_segment *head = &r->p->segment[b->segment];
+  task t = {.p = r->p, .u = r->u, .w = &r->p->worker[worker], .first = b->first, .count = b->count};
+  for (t.segment = head; t.segment; t.segment = t.segment->next) {
+    adjoint(&t);
   }
-  if (r->u->have_grad || r->u->from_store) {
-    optimize(&t);
-  }
-  if (r->u->forward) {
+  for (t.segment = head; t.segment && r->u->forward; t.segment = t.segment->next) {
     run_list(&t, &t.segment->pprog.code.fwd);
     pack(&t);
   }

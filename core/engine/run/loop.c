@@ -101,13 +101,13 @@ ph_status ph_plan_eval(ph_plan *p, const ph_data *data, const int32_t *idx, int6
   }
   ph_job job = {.data = data, .idx = idx, .mode = PH_MODE_EVAL, .out = out};
   st = ph_loop_run(p, &job, n, res, err);
-  return st || !p->ir->loss->run ? st : diagnose(p, &job, n, res, err);
+  return st || !ph_ir_has_loss(p->ir) ? st : diagnose(p, &job, n, res, err);
 }
 
 ph_status ph_loop_gradient(ph_plan *p, const ph_job *job, int64_t n, ph_result *res, ph_err *err) {
   ph_status st = ph_plan_check_data(p, job->data, job->idx, n, err);
-  if (!st && !p->ir->loss->run) {
-    st = ph_err_set(err, PH_E_ARG, "a gradient needs a loss, the model has none");
+  if (!st && !ph_ir_has_loss(p->ir)) {
+    st = ph_err_set(err, PH_E_ARG, "a gradient needs a loss; the model has neither one nor a term");
   }
   st = st ? st : ph_loop_run(p, job, n, res, err);
   return st ? st : diagnose(p, job, n, res, err);

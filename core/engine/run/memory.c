@@ -68,6 +68,7 @@ static void worker_layers(ph_plan *p, ph_worker *w, bool *failed) {
 static void worker_loss(const ph_plan *p, ph_worker *w, bool *failed) {
   size_t rows = (size_t)(p->tile * most(p->ir->output.pos, 1));
   w->target = take(p, p->ir->loss->need == PH_LOSS_TARGETS ? p->tile * features(p->ir->output) : 0, failed);
+  w->share = take(p, p->tile, failed);
   w->label = ph_mem_new(rows, sizeof *w->label);
   w->hit = ph_mem_new(rows, sizeof *w->hit);
   w->loss = ph_mem_new(rows, sizeof *w->loss);
@@ -106,28 +107,44 @@ static void worker_release(const ph_plan *p, ph_worker *w) {
   for (int s = 0; w->border && s <= p->nsegments; s++) {
     free_all((void *[]){w->border[s].value, w->border[s].cot}, 2);
   }
-  free_all((void *[]){w->lane, w->border, w->target, w->label, w->loss, w->norm, w->hit, w->temp, w->sum, w->op}, 10);
+  free_all(
+      (void *[]){w->lane, w->border, w->target, w->share, w->label, w->loss, w->norm, w->hit, w->temp, w->sum, w->op},
+      11);
 }
 
 /* Layers of one task of the layer phase: what fits the target, at least one. */
-static int block_layers(const ph_plan *p, const ph_segment *t) {
+static int fitting_layers(const ph_plan *p, const ph_segment *t) {
   int64_t bytes = (t->pprog.temp + t->pprog.keep + 2 * t->prog.grad) * (int64_t)p->size;
   int64_t n = bytes ? TEMP_TARGET / bytes : 1;
   n = n < 1 ? 1 : n > BLOCK_MOST ? BLOCK_MOST : n;
   return (int)(n < t->layers ? n : t->layers);
 }
 
+/* Segments of a chain go through the layer phase together: the smallest number is that of all. */
+static void choose_blocks(ph_plan *p, ph_segment *head) {
+  int least = fitting_layers(p, head);
+  for (const ph_segment *t = head->next; t; t = t->next) {
+    int n = fitting_layers(p, t);
+    least = n < least ? n : least;
+  }
+  for (ph_segment *t = head; t; t = t->next) {
+    t->block_layers = least;
+  }
+  p->nblocks += (int)((head->layers + least - 1) / least);
+}
+
 static void make_blocks(ph_plan *p, bool *failed) {
   for (int s = 0; s < p->nsegments; s++) {
-    p->segment[s].block_layers = block_layers(p, &p->segment[s]);
-    p->nblocks += (int)((p->segment[s].layers + p->segment[s].block_layers - 1) / p->segment[s].block_layers);
+    if (!p->segment[s].follows) {
+      choose_blocks(p, &p->segment[s]);
+    }
   }
   p->block = ph_mem_new((size_t)p->nblocks, sizeof *p->block);
   *failed |= !p->block;
   int n = 0;
   for (int s = 0; s < p->nsegments && !*failed; s++) {
     const ph_segment *t = &p->segment[s];
-    for (int64_t l = 0; l < t->layers; l += t->block_layers) {
+    for (int64_t l = 0; l < t->layers && !t->follows; l += t->block_layers) {
       int64_t left = t->layers - l;
       p->block[n++] = (ph_block){s, l, left < t->block_layers ? left : t->block_layers};
     }

@@ -100,11 +100,41 @@ static ph_status make_segments(ph_plan *p, const ph_plan_options *o, ph_err *err
   return PH_OK;
 }
 
+/* ---- parameters ---- */
+
 static ph_param new_param(const ph_segment *t, const ph_ir_param *from) {
-  ph_param q = {
-      .declared = from, .layers = t->layers, .rows = from->rows, .cols = from->cols, .rates = {1.0, NAN, false}};
+  ph_param q = {.declared = from,
+                .first = t,
+                .last = t,
+                .layers = t->layers,
+                .rows = from->rows,
+                .cols = from->cols,
+                .rates = {1.0, NAN, false}};
   snprintf(q.name, sizeof q.name, "%s.%s", t->prog.seg->name, from->name);
   return q;
+}
+
+/* The parameter of that name; an earlier segment of the same name may have declared it. */
+static ph_param *param_of(ph_plan *p, const ph_segment *t, const ph_ir_param *from) {
+  ph_param q = new_param(t, from);
+  for (int i = 0; i < p->nparams; i++) {
+    if (strcmp(p->param[i].name, q.name) == 0) {
+      p->param[i].last = t;
+      return &p->param[i];
+    }
+  }
+  p->param[p->nparams] = q;
+  return &p->param[p->nparams++];
+}
+
+/* Segments of one name are a chain: the layer phase takes them together. */
+static void join_chain(ph_plan *p, ph_segment *t) {
+  for (ph_segment *u = p->segment; u < t; u++) {
+    if (strcmp(u->prog.seg->name, t->prog.seg->name) == 0 && !u->next) {
+      u->next = t;
+      t->follows = true;
+    }
+  }
 }
 
 static ph_status make_params(ph_plan *p, ph_err *err) {
@@ -117,30 +147,15 @@ static ph_status make_params(ph_plan *p, ph_err *err) {
   for (int s = 0; s < p->nsegments && !failed; s++) {
     const ph_ir_segment *seg = &p->ir->segment[s];
     ph_segment *t = &p->segment[s];
+    join_chain(p, t);
     t->param = ph_mem_new((size_t)seg->nparams, sizeof *t->param);
     failed = !t->param;
     for (int i = 0; i < seg->nparams && !failed; i++) {
-      p->param[p->nparams] = new_param(t, &seg->param[i]);
-      t->param[i] = &p->param[p->nparams++];
+      t->param[i] = param_of(p, t, &seg->param[i]);
+      t->param[i]->moves |= t->pprog.leaf_cot[i] >= 0;
     }
   }
-  return failed ? ph_code_no_memory(err) : PH_OK;
-}
-
-/* What can be said but not run yet. */
-static ph_status check_segments(const ph_ir *ir, ph_err *err) {
-  for (int i = 0; i < ir->nsegments; i++) {
-    const ph_ir_segment *s = &ir->segment[i];
-    for (int k = 0; k < i; k++) {
-      if (strcmp(ir->segment[k].name, s->name) == 0) {
-        return ph_err_set(err, PH_E_ARG, "segment %s: shared parameters cannot be run yet", s->name);
-      }
-    }
-    if (s->tables.n || s->nterms || s->nobserves) {
-      return ph_err_set(err, PH_E_ARG, "segment %s: tables, terms and observations cannot be run yet", s->name);
-    }
-  }
-  return PH_OK;
+  return failed ? ph_err_set(err, PH_E_NOMEM, "out of memory while compiling a model") : PH_OK;
 }
 
 static ph_status check_loss(const ph_ir *ir, ph_err *err) {
@@ -153,7 +168,6 @@ static ph_status check_loss(const ph_ir *ir, ph_err *err) {
 
 static ph_status build(ph_plan *p, const ph_plan_options *o, ph_err *err) {
   ph_status st = check_loss(p->ir, err);
-  st = st ? st : check_segments(p->ir, err);
   if (st) {
     return st;
   }

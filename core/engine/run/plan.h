@@ -100,6 +100,8 @@ typedef struct ph_probe {
   ph_tensor *state; /* OUT f64 (n, repeat+1)  ||z_t|| of each sample, scaled norms; or NULL */
   ph_tensor *port;  /* OUT f64 (n, repeat)    ||ports|| of each sample (plan made with probe = true); or NULL */
   ph_tensor *grad;  /* OUT f64 (repeat+1)     ||dLoss/dz_t|| over all samples given (mean loss); or NULL */
+  ph_tensor
+      *observe; /* OUT f64 (n, repeat, observations) what the segment observes, in the order of its text; or NULL */
 } ph_probe;
 ph_status ph_plan_probe(ph_plan *plan, const ph_data *data, const int32_t *idx, int64_t n, const ph_probe *probe,
                         ph_result *res, ph_err *err) PH_MUST_CHECK;

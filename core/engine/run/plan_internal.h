@@ -6,9 +6,13 @@
 #include "engine/compile/program.h"
 #include "engine/run/plan.h"
 
+struct ph_segment;
+
 typedef struct ph_param {
   char name[2 * PH_IR_NAME];
   const ph_ir_param *declared;
+  const struct ph_segment *first, *last; /* of the segments of one name that share it; else both the only one */
+  bool moves;                            /* the loss depends on it in some segment */
   int64_t rows, cols, layers;
   char *value, *moment1, *moment2, *grad; /* (layers, rows, cols) each */
   ph_rates rates;
@@ -26,8 +30,10 @@ typedef struct ph_segment {
   int64_t windows;
   bool ahead; /* what the stream phase reads outgrows a worker's cache and is asked for ahead (ahead.c) */
   char *keep, *pack;
-  char *grad;       /* (groups, layers, prog.grad) */
-  int block_layers; /* layers of one task of the layer phase */
+  char *grad;              /* (groups, layers, prog.grad) */
+  int block_layers;        /* layers of one task of the layer phase */
+  struct ph_segment *next; /* of the same name, which shares parameters; NULL: none */
+  bool follows;            /* another segment's next */
 } ph_segment;
 
 /* What a worker needs to take a tile through one segment. */
@@ -49,6 +55,7 @@ typedef struct ph_worker {
   ph_border *border; /* one more: before segment s lies border s; the last is the output */
   char *target;      /* the tile's targets, where the loss needs them */
   int32_t *label;
+  char *share; /* what one sample counts in the loss, for every sample of the tile; for terms */
   double *loss, *norm;
   int32_t *hit;
   char *temp, *sum; /* layer phase: parameter values, reduced gradients */
@@ -62,7 +69,7 @@ typedef struct ph_group_result {
   int64_t bad_segment, bad_step;
 } ph_group_result;
 
-typedef struct ph_block { /* a task of the layer phase */
+typedef struct ph_block { /* a task of the layer phase: layers of a segment, and of those that share its parameters */
   int segment;
   int64_t first, count;
 } ph_block;
@@ -139,6 +146,9 @@ void ph_stream_backward(const ph_tile *t);
 
 /* tile.c: a tile from its samples to its loss and gradient; adds to the group's result. */
 void ph_tile_run(const ph_tile *t);
+
+/* numbers.c: fills the tile's share. */
+void ph_numbers_share(const ph_tile *t);
 
 /* probe.c: hooks, called by the loops of stream.c. */
 void ph_probe_forward(const ph_tile *t, int s, int64_t step, const char *next, const char *port, int64_t port_ld);

@@ -75,6 +75,9 @@ static ph_status check_probe(const ph_plan *p, const ph_probe *probe, ph_err *er
   if (probe->segment < 0 || probe->segment >= p->nsegments) {
     return ph_err_set(err, PH_E_ARG, "segment %d is outside 1..%d", probe->segment + 1, p->nsegments);
   }
+  if (probe->observe && p->ir->segment[probe->segment].nobserves == 0) {
+    return ph_err_set(err, PH_E_ARG, "segment %d observes nothing", probe->segment + 1);
+  }
   const ph_program *q = &p->segment[probe->segment].prog;
   unsigned parts = q->graph.node[q->graph.result].parts;
   if (probe->port && !(parts & PH_PART_CHANNEL)) {

@@ -45,12 +45,13 @@ static char *kept_state(const course *c, int64_t n) {
 static ph_frame frame_of(const course *c, int64_t it, bool keep) {
   const ph_plan *p = c->t->p;
   const ph_border *border = &c->t->w->border[c->s];
-  ph_frame f = {.t = c->t, .p = p, .segment = c->segment};
+  ph_frame f = {.t = c->t, .p = p, .segment = c->segment, .it = it};
   f.base[PH_SP_TAPE] = record_of(c, it, keep);
   f.base[PH_SP_NEXT] = record_after(c, it, keep);
   f.base[PH_SP_SCRATCH] = c->lane->scratch;
   f.base[PH_SP_COT] = c->lane->cot[it & 1];
   f.base[PH_SP_COTNEXT] = c->lane->cot[(it & 1) ^ 1];
+  f.base[PH_SP_SHARE] = c->t->w->share;
   if (c->ir->driven) { /* place 0 is the state where that does not start from zero */
     int64_t in = (it + !c->ir->from_zero) * elements(c, c->ir->input);
     f.base[PH_SP_IN] = ph_plan_at(p, border[0].value, in);
@@ -69,14 +70,18 @@ static void copy_state(const course *c, char *to, const char *from) { memcpy(to,
 
 /* ---- forward ---- */
 
-/* watch: probes see these iterations for the first time. */
-static void run_forward(const course *c, int64_t from, int64_t to, bool keep, bool watch) {
+/* first: these iterations were not run before on this tile. */
+static void run_forward(const course *c, int64_t from, int64_t to, bool keep, bool first) {
   const ph_program *q = &c->segment->prog;
-  watch = watch && (c->t->job->probe || c->t->job->mode == PH_MODE_DIAGNOSE);
+  bool watch = first && (c->t->job->probe || c->t->job->mode == PH_MODE_DIAGNOSE);
+  bool numbers = first && c->ir->nterms + c->ir->nobserves > 0;
   for (int64_t it = from; it < to; it++) {
     ph_frame f = frame_of(c, it, keep);
     ph_ahead a = ph_ahead_start(&f, false, c->segment->ahead && it + 1 < to, q->code.fwd.n);
     ph_frame_run(&f, &q->code.fwd, &a);
+    if (numbers) {
+      ph_numbers_forward(&f, c->s);
+    }
     if (watch) {
       const char *port = q->port >= 0 ? ph_frame_at(&f, q->port) : NULL;
       ph_probe_forward(c->t, c->s, it, f.base[PH_SP_NEXT], port, port ? ph_frame_stride(&f, q->port) : 0);

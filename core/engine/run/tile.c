@@ -60,10 +60,13 @@ static ph_loss_call loss_call(const ph_tile *t) {
 
 static void run_loss(const ph_tile *t, ph_group_result *res) {
   const ph_loss *loss = t->p->ir->loss;
+  ph_loss_call c = loss_call(t);
+  if (!loss->run && c.g) { /* the loss has terms alone */
+    memset(c.g, 0, (size_t)(c.rows * c.cols) * t->p->size);
+  }
   if (!loss->run) {
     return;
   }
-  ph_loss_call c = loss_call(t);
   gather_wanted(t);
   loss->run(&c);
   double sum = 0;
@@ -81,6 +84,9 @@ void ph_tile_run(const ph_tile *t) {
   const ph_job *j = t->job;
   bool grad = j->mode == PH_MODE_GRAD;
   gather(t, &j->data->x, p->ir->input, t->w->border[0].value);
+  if (grad) {
+    ph_numbers_share(t);
+  }
   ph_stream_forward(t, grad);
   if (j->out) {
     scatter(t, t->w->border[p->nsegments].value, p->ir->output, j->out);

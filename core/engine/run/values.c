@@ -53,7 +53,9 @@ static ph_status evaluate(const ph_plan *p, int segment, int node, int64_t layer
   for (int a = 0; !st && a < n->nargs; a++) {
     st = evaluate(p, segment, n->arg[a], layer, &arg[a], err);
   }
-  st = st ? st : ph_op_eager(n->op, n->nargs, (const ph_tensor *const *)arg, sample, n->attr, out, err);
+  double attr[PH_OP_ATTRS];
+  ph_coefs_at(n->attr, layer, attr);
+  st = st ? st : ph_op_eager(n->op, n->nargs, (const ph_tensor *const *)arg, sample, attr, out, err);
   for (int a = 0; a < PH_OP_ARGS; a++) {
     ph_tensor_free(arg[a]);
   }

@@ -52,7 +52,8 @@ end
 --- What a segment is by construction: `additive` (a ceiling ||z_0|| + what the ports
 -- add), and the bounds that need no weights.
 local function by_construction(seg)
-  local f = segment.facts(seg)
+  local f
+  for t = 1, segment.varies(seg) and seg.repeat_ or 1 do f = segment.either(f, segment.facts(seg, nil, t)) end
   return {
     gain = f.gain, least = f.least, port = f.port, lip = f.lip, reads = f.reads, channel = f.channel,
     additive = f.gain <= 1 and f.port.z == 0, facts = f,
@@ -60,9 +61,9 @@ local function by_construction(seg)
 end
 
 local function at_weights(seg, weights)
-  local layers = {}
+  local layers, alike = {}, seg.tied and not segment.varies(seg)
   for t = 1, seg.repeat_ do
-    layers[t] = seg.tied and layers[1] or segment.facts(seg, layer_weights(seg, weights, t))
+    layers[t] = alike and layers[1] or segment.facts(seg, layer_weights(seg, weights, seg.tied and 1 or t), t)
   end
   local c = compose(layers, by_construction(seg).facts)
   c.layers, c.input = layers, layers[1].port.u

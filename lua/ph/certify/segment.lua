@@ -6,18 +6,35 @@ local value = require "ph.certify.value"
 
 local segment = {}
 
---- What the nodes of a segment are. weights: list of f64 tensors, one a parameter, or nil. Returns the value of the
--- result.
-function segment.evaluate(seg, weights)
+--- Does an attribute of some node differ from iteration to iteration?
+function segment.varies(seg)
+  for _, node in ipairs(seg.nodes) do
+    for _, v in pairs(node.attrs) do
+      if type(v) == "table" then return true end
+    end
+  end
+  return false
+end
+
+--- Attributes in iteration t, counted from 1.
+local function attrs_at(attrs, t)
+  local out = {}
+  for name, v in pairs(attrs) do out[name] = type(v) == "table" and v[t] or v end
+  return out
+end
+
+--- What the nodes of a segment are in iteration t (default 1). weights: list of f64 tensors, one a parameter, or nil.
+-- Returns the value of the result.
+function segment.evaluate(seg, weights, t)
   local params, nodes = {}, {}
   for i, p in ipairs(seg.params) do params[i] = matrix.parameter(p.rows, p.cols, weights and weights[i]) end
   for i, node in ipairs(seg.nodes) do
-    local row, args = op_table.row(node.op), {}
+    local row, attrs, args = op_table.row(node.op), attrs_at(node.attrs, t or 1), {}
     for k, arg in ipairs(node.args) do args[k] = (arg.kind == "param" and params or nodes)[arg.index] end
     if node.shape.pos == 0 then
-      nodes[i] = matrix.node(row, args, node.attrs, node.shape)
+      nodes[i] = matrix.node(row, args, attrs, node.shape)
     else
-      nodes[i] = value.node(row, args, node.attrs, node.shape, weights ~= nil)
+      nodes[i] = value.node(row, args, attrs, node.shape, weights ~= nil)
     end
   end
   return nodes[seg.result], seg.read and nodes[seg.read]
@@ -35,11 +52,11 @@ function segment.uncovered(seg)
   return out
 end
 
---- Facts of one layer: { gain, least, port = { z, u, one }, lip, lip_u, low, high (ln|det| of the layer's Jacobian),
+--- Facts of layer t: { gain, least, port = { z, u, one }, lip, lip_u, low, high (ln|det| of the layer's Jacobian),
 -- exact (it does not depend on the state), channel (ln|det lin| as a bracket), meter (its first-order figure,
 -- nil when it has none) }.
-function segment.facts(seg, weights)
-  local v = segment.evaluate(seg, weights)
+function segment.facts(seg, weights, t)
+  local v = segment.evaluate(seg, weights, t)
   local lin = v.lin
   if lin and lin:norm() == 0 then lin = nil end
   local facts = {
@@ -49,6 +66,16 @@ function segment.facts(seg, weights)
   facts.channel = lin and lin.rows == lin.cols and lin:log_volume() or { -math.huge, lin and math.huge or -math.huge }
   facts.low, facts.high = segment.jacobian_volume(lin, facts, v.width)
   return facts
+end
+
+--- What holds of two layers that have the facts a and b (a may be nil).
+function segment.either(a, b)
+  if not a then return b end
+  local out = { reads = a.reads or b.reads, least = math.min(a.least, b.least), port = {}, channel = {} }
+  for _, k in ipairs { "gain", "lip" } do out[k] = math.max(a[k], b[k]) end
+  for _, k in ipairs { "z", "u", "one" } do out.port[k] = math.max(a.port[k], b.port[k]) end
+  out.channel[1], out.channel[2] = math.min(a.channel[1], b.channel[1]), math.max(a.channel[2], b.channel[2])
+  return out
 end
 
 --- ln|det(lin + E)| of a square layer for any E with ||E|| <= lip, by Weyl: every singular value moves by at most lip.

@@ -45,7 +45,7 @@ function trained.stream(path, index)
   local d, repeats = seg.nodes[seg.result].shape.cols, seg.tied and 1 or seg.repeat_
   local all = native.tensor({ repeats, d, d }, "f64")
   for t = 1, repeats do
-    local lin = segment.evaluate(seg, weights_of(file, group, seg, t)).lin
+    local lin = segment.evaluate(seg, weights_of(file, group, seg, t), t).lin
     if not lin then
       error("trained_stream: this stream has no state channel; its state passes through nonlinear ops only", 0)
     end
