@@ -1,6 +1,7 @@
 /* bind_file.c - files, directories, locks, SHA-256 and IDX data as Lua functions. What they do: core/store/file.h, data/idx.h. */
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -65,6 +66,20 @@ static int l_read_file(lua_State *L) {
 static int l_mkdir(lua_State *L) {
   ph_err err;
   return done(L, ph_file_mkdir(ph_check_path(L, 1), &err), &err);
+}
+
+/* A new directory of this program alone, under TMPDIR or /tmp. */
+static int l_temp_dir(lua_State *L) {
+  const char *parent = getenv("TMPDIR");
+  char path[PATH_MAX];
+  snprintf(path, sizeof path, "%s/phrun-XXXXXX", parent && parent[0] ? parent : "/tmp");
+  if (!mkdtemp(path)) {
+    ph_err err;
+    (void)ph_err_set(&err, PH_E_IO, "%s: %s", path, strerror(errno));
+    return ph_soft(L, &err);
+  }
+  lua_pushstring(L, path);
+  return 1;
 }
 
 static int l_remove(lua_State *L) {
@@ -216,6 +231,7 @@ const luaL_Reg ph_file_functions[] = {{"write_file", l_write_file},
                                       {"append_line", l_append_line},
                                       {"read_file", l_read_file},
                                       {"mkdir", l_mkdir},
+                                      {"temp_dir", l_temp_dir},
                                       {"remove", l_remove},
                                       {"rename", l_rename},
                                       {"list_dir", l_list_dir},

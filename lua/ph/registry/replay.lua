@@ -1,8 +1,8 @@
 --- `phrun verify DIR --replay K`: runs K cells again from what their result files hold, and compares every bit.
 --
 -- The spec's text and its sibling files come from the run file itself, so nothing but the results directory
--- is needed (and the data, if a task reads files). The candidates are those with the smallest run hashes:
--- nobody chose them, and every reader gets the same ones. On another class of CPU than the run's the bits may
+-- is needed (and the data, if a task reads files). A nonce of the auditor draws the cells, so nobody could prepare
+-- them; it is printed, and given again it draws the same ones. On another class of CPU than the run's the bits may
 -- differ; then the largest difference is reported.
 
 local native = require "ph.native"
@@ -17,11 +17,8 @@ local work = require "ph.run.work"
 local replay = {}
 
 local function temp_dir()
-  local path = os.tmpname()
-  os.remove(path)
-  for _, p in ipairs { path, path .. "/runs", path .. "/checkpoints", path .. "/spec" } do
-    fault.check(fault.RUNTIME, native.mkdir(p))
-  end
+  local path = fault.check(fault.RUNTIME, native.temp_dir())
+  for _, name in ipairs { "/runs", "/checkpoints" } do fault.check(fault.RUNTIME, native.mkdir(path .. name)) end
   return path
 end
 
@@ -34,25 +31,19 @@ local function remove_tree(path)
   os.remove(path)
 end
 
--- Writes the spec that a run file carries, siblings at the same place beside it. Returns its path.
-local function unpack_spec(file, dir)
-  local main = file:text "/spec/file"
-  local base, name = main:match "^(.*/)[^/]*$" or "", main:match "[^/]*$"
-  fault.check(fault.RUNTIME, native.write_file(dir .. "/" .. name, file:text "/spec/text"))
+-- The spec that a run file carries, with its siblings, as texts: nothing that a results directory names is written.
+local function spec_of(file)
+  local out = { file = file:text "/spec/file", text = file:text "/spec/text", siblings = {} }
   for i = 1, 999 do
     local at = string.format("/spec/files/%03d", i)
     if not file:kind(at) then break end
-    local path = file:text(at .. "/path")
-    local inner = path:sub(1, #base) == base and path:sub(#base + 1) or path:match "[^/]*$"
-    local folder = inner:match "^(.*)/[^/]*$"
-    if folder then fault.check(fault.RUNTIME, native.mkdir(dir .. "/" .. folder)) end
-    fault.check(fault.RUNTIME, native.write_file(dir .. "/" .. inner, file:text(at .. "/text")))
+    out.siblings[file:text(at .. "/path")] = file:text(at .. "/text")
   end
-  return dir .. "/" .. name
+  return out
 end
 
-local function load_spec(path, overrides)
-  local experiment, problems = spec.load(path, overrides)
+local function load_spec(kept, overrides)
+  local experiment, problems = spec.load_text(kept.text, kept.file, overrides, kept.siblings)
   if experiment then return experiment end
   local lines = {}
   for i, p in ipairs(problems) do lines[i] = p.text end
@@ -60,9 +51,9 @@ local function load_spec(path, overrides)
 end
 
 -- The job that has a record's hash, under one of the sets of overrides that programs were started with.
-local function find_job(path, record, sets)
+local function find_job(kept, record, sets)
   for _, overrides in ipairs(sets) do
-    local experiment = load_spec(path, overrides)
+    local experiment = load_spec(kept, overrides)
     experiment.lock = record.lock
     for _, cell in ipairs(job.cells(experiment)) do
       for _, one in ipairs(cell.jobs) do
@@ -110,9 +101,9 @@ local function one_cell(dir, record, sets, compare)
   local tmp = temp_dir()
   local ok, found, elsewhere = pcall(function()
     local original = fault.check(fault.RUNTIME, runfile.open(results.run_path(dir, record.run)))
-    local path, class = unpack_spec(original.file, tmp .. "/spec"), other_class(original.file)
+    local kept, class = spec_of(original.file), other_class(original.file)
     original.file:close()
-    execute(find_job(path, record, sets), tmp)
+    execute(find_job(kept, record, sets), tmp)
     return compare(results.run_path(dir, record.run), results.run_path(tmp, record.run)), class
   end)
   remove_tree(tmp)
@@ -120,19 +111,30 @@ local function one_cell(dir, record, sets, compare)
   return found, elsewhere
 end
 
-local function candidates(state, k)
-  local out = {}
+-- Runs with files, in an order that the nonce decides: who made the results could not know it.
+local function candidates(state, k, nonce)
+  local out, key = {}, {}
   for _, r in ipairs(state.runs) do
-    if r.chosen and r.file then out[#out + 1] = r end
+    if r.chosen and r.file then
+      out[#out + 1] = r
+      key[r] = native.sha256(nonce .. r.run)
+    end
   end
-  table.sort(out, function(a, b) return a.run < b.run end)
-  for i = #out, k + 1, -1 do out[i] = nil end
+  table.sort(out, function(a, b) return key[a] < key[b] end)
+  for i = #out, math.min(k, #out) + 1, -1 do out[i] = nil end
   return out
 end
 
---- Replays k cells of a directory. compare(path_a, path_b) -> difference as text or nil. Returns the exit code.
-function replay.main(dir, state, k, compare)
-  local list, different, sets = candidates(state, k), 0, override_sets(state)
+local function random_nonce()
+  local source <close> = fault.check(fault.RUNTIME, io.open("/dev/urandom", "rb"))
+  return native.sha256(source:read(32)):sub(1, 16)
+end
+
+--- Replays k cells of a directory, drawn by a nonce (nil: a random one). compare(path_a, path_b) -> difference as text
+-- or nil. Returns the exit code.
+function replay.main(dir, state, k, nonce, compare)
+  nonce = nonce or random_nonce()
+  local list, different, sets = candidates(state, k, nonce), 0, override_sets(state)
   for i, record in ipairs(list) do
     native.write(2, string.format("replay %d of %d: %s\n", i, #list, record.label))
     local found, elsewhere = one_cell(dir, record, sets, compare)
@@ -140,7 +142,8 @@ function replay.main(dir, state, k, compare)
     native.write(1, string.format("  %s: %s%s\n", record.label, found or "the same bits", elsewhere))
   end
   native.write(1,
-    string.format("%s: %d of %d runs replayed, %d with the same bits\n", dir, #list, #state.runs, #list - different))
+    string.format("%s: %d of %d runs replayed, %d with the same bits (--nonce %s)\n", dir, #list, #state.runs,
+      #list - different, nonce))
   return different == 0 and 0 or fault.NO
 end
 

@@ -39,7 +39,8 @@ local function refuse_repeats(path, chunk)
 end
 
 --- require of a sibling: "helpers" or "dir.helpers" is the file helpers.lua beside the spec. Each is loaded once.
-local function sibling_loader(path, files, state)
+-- read(file) -> text: from the disk, or from what a run file kept.
+local function sibling_loader(path, files, state, read)
   local dir, loaded, loading = path:match "^(.*/)[^/]*$" or "", {}, {}
   return function(name)
     if type(name) ~= "string" or not name:find "^[%a_][%w_]*$" and not name:find "^[%a_][%w_%.]*[%w_]$" then
@@ -51,7 +52,7 @@ local function sibling_loader(path, files, state)
     loading[name] = true
     local file = dir .. name:gsub("%.", "/") .. ".lua"
     local from = where.prefix()
-    local ok, text = pcall(read_text, file)
+    local ok, text = pcall(read, file)
     if not ok then error(string.format("%srequire '%s': %s", from, name, text), 0) end
     files[#files + 1] = { path = file, text = text }
     state.chunks[#state.chunks + 1] = where.register(file, text)
@@ -122,7 +123,7 @@ end
 
 local function load_collecting(text, path, overrides, source)
   local state = { chunks = { source.chunk } }
-  state.env = environment(sibling_loader(path, source.files, state), state.chunks)
+  state.env = environment(sibling_loader(path, source.files, state, source.read), state.chunks)
   if load(text, source.chunk, "t", {}) then refuse_repeats(path, source.chunk) end
   local value, failed = run_chunk(text, source.chunk, state.env)
   if failed then return nil end
@@ -136,10 +137,16 @@ local function load_collecting(text, path, overrides, source)
   return e
 end
 
+--- Reads siblings from texts that are given by path.
+local function from_memory(siblings)
+  return function(file) return siblings[file] or error("is not among the texts that were kept", 0) end
+end
+
 --- One reading of a text, under the current edition: the experiment, or the lines of
 -- its errors; and the edition it named.
-local function read(text, path, overrides)
+local function read(text, path, overrides, siblings)
   local source = { file = path, text = text, files = {}, chunk = where.register(path, text) }
+  source.read = siblings and from_memory(siblings) or read_text
   where.enter(source.chunk)
   schema.collect()
   experiment.rest, edition.named = nil, nil
@@ -163,11 +170,11 @@ local function settled_reading(...)
   return first
 end
 
---- An experiment from a text; path names it in messages and is where siblings are looked for.
--- overrides: list of "key=value" or { key =, value = }. Returns the experiment, or nil and the list of errors
--- { file, line, message, text }.
-function spec.load_text(text, path, overrides)
-  local reading = settled_reading(text, path, overrides)
+--- An experiment from a text; path names it in messages and is where siblings are looked for, unless siblings (path ->
+-- text) holds them all. overrides: list of "key=value" or { key =, value = }. Returns the experiment, or nil and the
+-- list of errors { file, line, message, text }.
+function spec.load_text(text, path, overrides, siblings)
+  local reading = settled_reading(text, path, overrides, siblings)
   if #reading.lines > 0 then return nil, errors_of(reading.lines, path) end
   return reading.experiment
 end

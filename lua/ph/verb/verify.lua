@@ -16,6 +16,7 @@ local verdict = require "ph.registry.verdict"
 local verify = {}
 
 local function count(word)
+  if word == "all" then return math.maxinteger end
   local n = math.tointeger(tonumber(word))
   if not n or n < 1 then return nil, "'" .. word .. "' is not a number of cells" end
   return n
@@ -25,7 +26,8 @@ function verify.arguments(parser)
   parser:argument("dir"):argname "DIR":description "a results directory"
   parser:option "--against":argname "DIR2":description "compare weights and histories of the same cells bit by bit"
   parser:option "--replay":argname "K":convert(count)
-    :description "run K cells again from their files and compare the bits"
+    :description "run K cells again from their files (or all) and compare the bits"
+  parser:option "--nonce":argname "TEXT":description "draws the cells of --replay; default: a random one, printed"
 end
 
 local function open_state(dir)
@@ -174,7 +176,7 @@ function verify.main(args)
   native.write(1,
     string.format("%s: sound: %d events in one chain, %s\n", dir, #state.events, sound_text(counts)))
   if outcome then native.write(1, verdict.conclusion(outcome) .. "\n") end
-  if args.replay then return replay.main(dir, state, args.replay, compare_runs.files) end
+  if args.replay then return replay.main(dir, state, args.replay, args.nonce, compare_runs.files) end
   return args.against and compare(dir, state, (args.against:gsub("(.)/+$", "%1"))) or 0
 end
 
