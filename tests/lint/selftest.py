@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The lints themselves: each must refuse a planted fault, with the right line, and pass the same text without it."""
 
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -92,6 +93,45 @@ class Dialect(Planted):
         self.passed(self.lint, "a.c", "int f(int x) {\n  int a = 1;\n  int b = x;\n  return a + b;\n}\n")
         self.refused(self.lint, "a.c", "int f(int x) {\n  int a = 1, b = x;\n  return a + b;\n}\n", "a comma joins two")
         self.refused(self.lint, "a.c", "int f(int x) {\n  x++, g(x);\n  return x;\n}\n", "a comma joins two")
+
+
+class Tracked(Planted):
+    """Lints that look at every tracked file: they run as copies in a repository of their own."""
+
+    def setUp(self):
+        super().setUp()
+        shutil.copytree(HERE, self.folder / "tests/lint")
+        shutil.copy(ROOT / ".clang-format", self.folder)
+        subprocess.run(["git", "init", "-q", self.folder], check=True)
+
+    def lint(self, name):
+        subprocess.run(["git", "add", "planted.*"], cwd=self.folder, check=True)
+        return self.said(self.folder / "tests/lint" / name)
+
+    def test_words(self):
+        for right, wrong, message in (
+            ("It cannot be.", "It can%snot be." % " ", 'write "cannot"'),
+            ("It is not a file.", "It is%sno file." % " ", 'write "is not a"'),
+            ("kept permanently", "kept for%sever" % " ", 'write "permanently"'),
+            ("a path", "/%s/a" % "home", "a path of one machine"),
+            ("done", "TOD%s" % "O", "unfinished work"),
+        ):
+            self.plant("planted.md", right + "\n")
+            self.assertEqual(self.lint("words.sh"), (0, ""))
+            self.plant("planted.md", wrong + "\n")
+            code, out = self.lint("words.sh")
+            self.assertEqual(code, 1, wrong)
+            self.assertIn("planted.md:1:" + wrong, out)
+            self.assertIn(message, out)
+
+    def test_layout_of_c(self):
+        text = "int f(int " + "a" * 100 + ", int b%s);\n"
+        self.plant("planted.c", text % "")
+        self.assertEqual(self.lint("format.sh")[0], 0)
+        self.plant("planted.c", text % "bbbb")
+        code, out = self.lint("format.sh")
+        self.assertNotEqual(code, 0)
+        self.assertIn("planted.c:1:", out)
 
 
 class Layers(Planted):
