@@ -1,5 +1,5 @@
--- The experiment on laws from outside: a small one runs, is not run again, can be
--- verified and drawn; the suite's exit codes.
+-- The experiment on laws from outside: a small one runs, is not run again, can be verified and drawn; the suite's exit
+-- codes.
 
 local native = require "ph.native"
 
@@ -30,6 +30,15 @@ end
 
 describe("an experiment on laws", function()
   local dir = place(small)
+
+  it("is refused in a line where a grid of cells is asked for", function()
+    for _, words in ipairs { { "lock" }, { "verdict" }, { "inspect", "--program" } } do
+      local code, _, err = phrun(words[1], dir .. "/s.lua", words[2])
+      assert.equal(2, code)
+      assert.equal(dir .. "/s.lua: experiment on laws small has no cells; it can only be run and checked\n",
+        (err:gsub("^phrun: ", "")))
+    end
+  end)
 
   it("runs, keeps the laws, and writes its table", function()
     local code, out, err = phrun("run", dir .. "/s.lua", "--out", dir .. "/r")

@@ -1,6 +1,6 @@
 local native = require "ph.native"
 local Progress = require "ph.run.progress"
-local tables = require "ph.util.columns"
+local tables = require "ph.util.tables"
 
 --- Runs fn with parts of native replaced; returns what was written to standard error.
 local function seen(replace, fn)

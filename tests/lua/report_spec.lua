@@ -1,5 +1,5 @@
 local chart = require "ph.report.chart"
-local figures = require "ph.report.charts"
+local charts = require "ph.report.charts"
 local html = require "ph.report.html"
 local markdown = require "ph.report.markdown"
 local words = require "ph.rules.words"
@@ -126,7 +126,7 @@ describe("the figures of a ledger", function()
   end
 
   it("have depth along, a line a family, a panel a task, seeds as dots", function()
-    local list = figures.all(ctx { "circles", "spirals" }, { "test.accuracy" })
+    local list = charts.all(ctx { "circles", "spirals" }, { "test.accuracy" })
     assert.same({ "Test accuracy, circles", "Test accuracy, spirals" }, { list[1].title, list[2].title })
     assert.equal(4, #list[1].data.rows)
     assert.same({ "ph", "30", "0.91", "0.01", "3" }, list[1].data.rows[1])
@@ -134,8 +134,8 @@ describe("the figures of a ledger", function()
   end)
 
   it("show nothing where nothing was measured", function()
-    assert.same({}, figures.all(ctx { "circles" }, { "growth" }))
-    assert.same({}, figures.all({ cells = {} }))
+    assert.same({}, charts.all(ctx { "circles" }, { "growth" }))
+    assert.same({}, charts.all({ cells = {} }))
   end)
 end)
 

@@ -6,7 +6,7 @@ local chart = require "ph.report.chart"
 local select = require "ph.rules.select"
 local text = require "ph.rules.text"
 
-local figures = {}
+local charts = {}
 
 local titles <const> = {
   ["test.accuracy"] = "Test accuracy",
@@ -22,7 +22,7 @@ local titles <const> = {
   seconds = "Training time, seconds",
 }
 --- What a reader needs to know of all of them.
-figures.caption = "Chosen runs only. Lines go through the means over seeds; a pale mark is a run; whiskers show one "
+charts.caption = "Chosen runs only. Lines go through the means over seeds; a pale mark is a run; whiskers show one "
   .. "sample deviation."
 
 local preferred <const> = { "test.accuracy", "test.loss", "growth", "grad.max", "grad.min", "port.ratio", "seconds" }
@@ -53,7 +53,7 @@ local function widest(axes, numeric)
 end
 
 --- How a table is drawn: { x = axis or nil, series = axis or nil, panels = other axes }.
-function figures.layout(ctx)
+function charts.layout(ctx)
   local axes = varying(ctx)
   local layout = { x = widest(axes, true), series = widest(axes, false), panels = {} }
   for _, a in ipairs(axes) do
@@ -152,9 +152,9 @@ local function has(ctx, name)
   return false
 end
 
---- The figures of a table: list of { svg, legend, title, caption, data }. names: metrics, or nil for the usual ones.
-function figures.all(ctx, names)
-  local layout, out = figures.layout(ctx), {}
+--- The charts of a table: list of { svg, legend, title, caption, data }. names: metrics, or nil for the usual ones.
+function charts.all(ctx, names)
+  local layout, out = charts.layout(ctx), {}
   local over = {}
   for _, a in ipairs(layout.panels) do over[a.name] = { each = true } end
   for _, name in ipairs(names or preferred) do
@@ -170,4 +170,4 @@ function figures.all(ctx, names)
   return out
 end
 
-return figures
+return charts

@@ -1,6 +1,6 @@
 --- The verdict in lines for a terminal, and the pieces that the report shares: truth in words, numbers of a rule.
 
-local tables = require "ph.util.columns"
+local tables = require "ph.util.tables"
 local text = require "ph.rules.text"
 
 local out = {}

@@ -7,7 +7,7 @@ local ledger = require "ph.run.ledger"
 local results = require "ph.run.results"
 local runfile = require "ph.run.runfile"
 local summary = require "ph.run.summary"
-local tables = require "ph.util.columns"
+local tables = require "ph.util.tables"
 
 local conclusion = {}
 

@@ -11,6 +11,7 @@
 local native = require "ph.native"
 local axes = require "ph.schema.axes"
 local canon = require "ph.util.canon"
+local fault = require "ph.util.fault"
 
 local job = {}
 
@@ -164,6 +165,10 @@ end
 
 --- All cells of an experiment in order. Under a lock (experiment.lock) the runs are others than without.
 function job.cells(experiment)
+  if not experiment.cells then
+    local file = experiment.source and experiment.source.file or experiment.name
+    fault.raise(fault.USAGE, "%s: %s has no cells; it can only be run and checked", file, tostring(experiment))
+  end
   local maker, cells = new_maker(experiment), {}
   for i, cell in ipairs(experiment:cells()) do
     local shared = maker:shared(cell)

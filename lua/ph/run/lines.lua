@@ -3,7 +3,7 @@
 
 local native = require "ph.native"
 local json = require "ph.util.json"
-local columns = require "ph.util.columns"
+local tables = require "ph.util.tables"
 
 local lines = {}
 
@@ -28,13 +28,13 @@ function lines.trained_line(one, outcome)
       d.layer and ", layer " .. d.layer or "", d.last_loss and string.format("%.6g", d.last_loss) or "none")
   end
   return string.format("trained   %s  %s%d epochs in %s, best %s at epoch %s", one.short,
-    outcome.ended_by == "patience" and "stopped early, " or "", outcome.epochs, columns.duration(outcome.seconds),
+    outcome.ended_by == "patience" and "stopped early, " or "", outcome.epochs, tables.duration(outcome.seconds),
     best_value(one, outcome), tostring(outcome.best_epoch or "-"))
 end
 
 --- One line for the chosen run of a cell.
 function lines.done_line(record, short)
-  local m, time = record.metrics, columns.duration(record.seconds)
+  local m, time = record.metrics, tables.duration(record.seconds)
   local parts = { string.format("%-8s  %s  %d epochs in %s", record.status, short, record.epochs, time) }
   if m["val.accuracy"] then parts[#parts + 1] = string.format("val %.2f%%", 100 * m["val.accuracy"]) end
   if m["test.accuracy"] then parts[#parts + 1] = string.format("test %.2f%%", 100 * m["test.accuracy"])

@@ -3,7 +3,7 @@
 -- quiet. NO_COLOR and TERM=dumb are obeyed.
 
 local native = require "ph.native"
-local tables = require "ph.util.columns"
+local tables = require "ph.util.tables"
 
 local Progress = {}
 Progress.__index = Progress

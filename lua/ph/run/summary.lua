@@ -3,7 +3,7 @@
 local axes = require "ph.schema.axes"
 local plans = require "ph.run.plans"
 local sorted_keys = require "ph.util.sorted_keys"
-local tables = require "ph.util.columns"
+local tables = require "ph.util.tables"
 
 local summary = {}
 

@@ -8,7 +8,7 @@ local native = require "ph.native"
 local fault = require "ph.util.fault"
 local json = require "ph.util.json"
 local spec = require "ph.spec"
-local tables = require "ph.util.columns"
+local tables = require "ph.util.tables"
 
 local e6 = {}
 

@@ -6,7 +6,7 @@
 
 local native = require "ph.native"
 local json = require "ph.util.json"
-local tables = require "ph.util.columns"
+local tables = require "ph.util.tables"
 
 local laws = {}
 

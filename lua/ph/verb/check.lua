@@ -10,7 +10,7 @@ local fault = require "ph.util.fault"
 local job = require "ph.run.job"
 local lacking = require "ph.lang.lacking"
 local options = require "ph.verb.options"
-local tables = require "ph.util.columns"
+local tables = require "ph.util.tables"
 
 local check = {}
 

@@ -3,7 +3,7 @@
 
 local native = require "ph.native"
 local fault = require "ph.util.fault"
-local tables = require "ph.util.columns"
+local tables = require "ph.util.tables"
 
 local data = {}
 

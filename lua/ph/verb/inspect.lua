@@ -8,7 +8,7 @@ local json = require "ph.util.json"
 local options = require "ph.verb.options"
 local runfile = require "ph.run.runfile"
 local sorted_keys = require "ph.util.sorted_keys"
-local tables = require "ph.util.columns"
+local tables = require "ph.util.tables"
 
 local inspect = {}
 

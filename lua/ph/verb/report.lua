@@ -4,7 +4,7 @@
 
 local native = require "ph.native"
 local fault = require "ph.util.fault"
-local figures = require "ph.report.charts"
+local charts = require "ph.report.charts"
 local html = require "ph.report.html"
 local ledger = require "ph.run.ledger"
 local markdown = require "ph.report.markdown"
@@ -72,10 +72,10 @@ function report.document(outcome)
     push(doc.blocks, parts.predictions(outcome))
   end
   push(doc.blocks, parts.deviations(outcome))
-  local drawn = figures.all(outcome.audit.table, parts.figure_metrics(reg))
+  local drawn = charts.all(outcome.audit.table, parts.figure_metrics(reg))
   if #drawn > 0 then
     push(doc.blocks, {
-      { kind = "heading", text = "Figures" }, { kind = "text", tone = "quiet", text = figures.caption },
+      { kind = "heading", text = "Figures" }, { kind = "text", tone = "quiet", text = charts.caption },
       { kind = "figures", items = drawn },
     })
   end

@@ -14,7 +14,7 @@ local registration = require "ph.registry.registration"
 local results = require "ph.run.results"
 local runner = require "ph.run.runner"
 local Session = require "ph.run.session"
-local tables = require "ph.util.columns"
+local tables = require "ph.util.tables"
 local verdict = require "ph.registry.verdict"
 
 local run = {}

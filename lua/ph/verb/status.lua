@@ -6,7 +6,7 @@ local json = require "ph.util.json"
 local ledger = require "ph.run.ledger"
 local results = require "ph.run.results"
 local summary = require "ph.run.summary"
-local tables = require "ph.util.columns"
+local tables = require "ph.util.tables"
 
 local status = {}
 
