@@ -1,4 +1,6 @@
 /* bind_ir.c - the canonical text of a model, checked and as a table (ir/ir.h). */
+#include <math.h>
+
 #include "base/mem.h"
 #include "engine_box.h"
 #include "ir/ir.h"
@@ -211,6 +213,45 @@ static int l_ir_texts(lua_State *L) {
   return 1;
 }
 
+/* The end of a range, where there is one. */
+static void set_end(lua_State *L, const char *key, double v) {
+  if (!isnan(v)) {
+    lua_pushnumber(L, v);
+    lua_setfield(L, -2, key);
+  }
+}
+
+static void push_loss(lua_State *L, const ph_loss *l) {
+  lua_createtable(L, 0, 6);
+  set_string(L, "name", l->name);
+  set_string(L, "word", l->word);
+  set_string(L, "needs", ph_loss_need_name(l->need));
+  set_string(L, "equation", l->equation);
+  set_string(L, "doc", l->doc);
+  lua_newtable(L);
+  for (int i = 0; i < PH_LOSS_ATTRS && l->attr[i].name; i++) {
+    lua_createtable(L, 0, 6);
+    set_string(L, "name", l->attr[i].name);
+    set_flag(L, "list", l->attr[i].list);
+    set_end(L, "initial", l->attr[i].initial);
+    set_end(L, "min", l->attr[i].min);
+    set_end(L, "above", l->attr[i].above);
+    set_end(L, "below", l->attr[i].below);
+    set_string(L, "doc", l->attr[i].doc);
+    lua_rawseti(L, -2, i + 1);
+  }
+  lua_setfield(L, -2, "attrs");
+}
+
+static int l_losses(lua_State *L) {
+  lua_newtable(L);
+  for (int i = 0; i < ph_loss_count(); i++) {
+    push_loss(L, ph_loss_at(i));
+    lua_rawseti(L, -2, i + 1);
+  }
+  return 1;
+}
+
 static int l_ir_limits(lua_State *L) {
   lua_createtable(L, 0, 3);
   set_int(L, "repeat_", PH_IR_MAX_REPEAT);
@@ -219,6 +260,10 @@ static int l_ir_limits(lua_State *L) {
   return 1;
 }
 
-const luaL_Reg ph_ir_functions[] = {{"ir_check", l_ir_check},   {"ir_canonical", l_ir_canonical},
-                                    {"ir_parse", l_ir_parse},   {"ir_texts", l_ir_texts},
-                                    {"ir_limits", l_ir_limits}, {NULL, NULL}};
+const luaL_Reg ph_ir_functions[] = {{"ir_check", l_ir_check},
+                                    {"ir_canonical", l_ir_canonical},
+                                    {"ir_parse", l_ir_parse},
+                                    {"ir_texts", l_ir_texts},
+                                    {"ir_limits", l_ir_limits},
+                                    {"losses", l_losses},
+                                    {NULL, NULL}};

@@ -20,15 +20,16 @@ typedef enum ph_loss_need { PH_LOSS_NOTHING, PH_LOSS_LABELS, PH_LOSS_TARGETS, PH
 const char *ph_loss_need_name(ph_loss_need need);
 
 /* An attribute: a number, or a list with one number for each feature of the output. One that is not given has its initial
- * value; a list that is not given is NULL. */
+ * value; a list that is not given is NULL. Numbers are finite and in a range. */
 typedef struct ph_loss_attr {
   const char *name; /* NULL: none */
   bool list;
   double initial;
-  bool (*allowed)(double v);
-  const char *what; /* "must be WHAT" */
+  double min, above, below; /* the range; NaN where there is no such end */
   const char *doc;
 } ph_loss_attr;
+
+bool ph_loss_allows(const ph_loss_attr *a, double v);
 
 typedef struct ph_loss_call {
   const ph_kern *k;
@@ -46,7 +47,8 @@ typedef struct ph_loss_call {
 
 typedef struct ph_loss {
   const char *name;
-  int since; /* version of the IR that can name it */
+  const char *word; /* what a spec calls it; NULL: nothing */
+  int since;        /* version of the IR that can name it */
   ph_loss_need need;
   int64_t least_cols;                 /* features that the output must have at least */
   ph_loss_attr attr[PH_LOSS_ATTRS];   /* in canonical order; name NULL after the last */

@@ -120,10 +120,9 @@ static ph_status parse_segment(parser *p, ph_shape in) {
 
 /* ---- the loss ---- */
 
-static ph_status bad_attr(parser *p, int a) {
-  const ph_loss_attr *t = &p->ir->loss->attr[a];
-  return ph_err_set(p->l.err, PH_E_PARSE, "line %d: %s: %s must be %s%s", p->l.line, p->ir->loss->name, t->name,
-                    t->what, t->list ? " for every feature of the output" : "");
+static ph_status bad_attr(parser *p, int a, const char *value) {
+  return ph_err_set(p->l.err, PH_E_PARSE, "line %d: %s: %s cannot be %s", p->l.line, p->ir->loss->name,
+                    p->ir->loss->attr[a].name, value);
 }
 
 /* The value of attribute a: a number, or the name of a list. */
@@ -131,7 +130,7 @@ static ph_status parse_value(parser *p, int a, const char *w) {
   ph_ir *ir = p->ir;
   const ph_loss_attr *t = &ir->loss->attr[a];
   if (!t->list) {
-    return ph_ir_finite(w, &ir->loss_attr[a]) && t->allowed(ir->loss_attr[a]) ? PH_OK : bad_attr(p, a);
+    return ph_ir_finite(w, &ir->loss_attr[a]) && ph_loss_allows(t, ir->loss_attr[a]) ? PH_OK : bad_attr(p, a, w);
   }
   ir->loss_table[a] = *w == '@' ? ph_ir_table_find(&ir->tables, w + 1) : -1;
   if (ir->loss_table[a] < 0) {
@@ -139,8 +138,10 @@ static ph_status parse_value(parser *p, int a, const char *w) {
   }
   const ph_ir_table *list = &ir->tables.at[ir->loss_table[a]];
   for (int64_t i = 0; i < list->n; i++) {
-    if (!t->allowed(list->value[i])) {
-      return bad_attr(p, a);
+    if (!ph_loss_allows(t, list->value[i])) {
+      char number[32];
+      ph_ir_number(list->value[i], number);
+      return bad_attr(p, a, number);
     }
   }
   return PH_OK;

@@ -6,6 +6,7 @@ local figures = require "ph.figure"
 local geometry = require "ph.lang.geometry"
 local images = require "ph.lang.images"
 local laws = require "ph.laws"
+local loss = require "ph.lang.loss"
 local laws_experiment = require "ph.laws.experiment"
 local observe = require "ph.lang.observe"
 local ops = require "ph.lang.ops"
@@ -13,6 +14,7 @@ local param = require "ph.lang.param"
 local protocol = require "ph.lang.protocol"
 local rules = require "ph.rules"
 local stream = require "ph.lang.stream"
+local teacher = require "ph.lang.teacher"
 local tensors = require "ph.lang.tensors"
 require "ph.laws.words"
 
@@ -28,6 +30,7 @@ take(channel, { "cayley", "damping", "damping_of", "guard", "identity", "param",
 take(param, { "normal", "uniform", "constant" })
 take(stream, { "stream" })
 take(protocol, { "adam", "sgd" })
+take(loss, loss.words)
 take(observe, { "growth", "gradient_envelope", "port_budget" })
 take(experiment, { "experiment" })
 take(tensors, { "tensor", "eye", "zeros", "ones", "randn", "rand" })
@@ -35,6 +38,8 @@ for name, word in pairs(rules.words) do ph[name] = word end
 take(laws, laws.exports)
 take(figures, { "plot" })
 take(laws_experiment, { "laws_experiment", "law" })
-ph.task = { circles = geometry.circles, spirals = geometry.spirals, images = images.images }
+ph.task = {
+  circles = geometry.circles, spirals = geometry.spirals, images = images.images, teacher = teacher.teacher,
+}
 
 return ph

@@ -158,7 +158,8 @@ static void test_rows_are_whole(void **state) {
     assert_true(l->equation && l->doc && (l->since == 1 || l->since == 2));
     assert_true((l->run != NULL) == (l->need != PH_LOSS_NOTHING));
     for (int a = 0; a < PH_LOSS_ATTRS && l->attr[a].name; a++) {
-      assert_true(l->attr[a].doc && l->attr[a].what && l->attr[a].allowed(l->attr[a].initial));
+      assert_true(l->attr[a].doc && ph_loss_allows(&l->attr[a], l->attr[a].initial));
+      assert_false(ph_loss_allows(&l->attr[a], NAN) || ph_loss_allows(&l->attr[a], -1));
     }
   }
   assert_null(ph_loss_find("hinge"));

@@ -22,6 +22,38 @@ describe("sine and cosine", function()
   end)
 end)
 
+describe("a teacher", function()
+  local function task(keys)
+    keys.split = split
+    return ph.task.teacher(keys)
+  end
+
+  it("gives normal inputs and targets that a net of its form can fit but for the noise", function()
+    local data = task { width = 5, outputs = 3, noise = 0 }:load(1)
+    assert.same({ 300, 5 }, data.train.x:shape())
+    assert.same({ 100, 3 }, data.test.y:shape())
+    assert.equal("f32", data.train.y:dtype())
+    assert.equal(3, data.outputs)
+    assert.is_nil(data.classes)
+    local x = data.train.x:cast "f64"
+    near(1, x:norm() ^ 2 / (300 * 5), { atol = 0.1, why = "variance of 1500 normal numbers" })
+    assert.is_true(data.train.y:cast "f64":norm() > 1)
+  end)
+
+  it("adds noise of the deviation asked for and nothing else", function()
+    local clean, noisy = task { width = 5, noise = 0 }:load(1).train.y, task { width = 5, noise = 0.5 }:load(1).train.y
+    local difference = noisy:cast "f64" - clean:cast "f64"
+    near(0.5, difference:norm() / math.sqrt(300), { atol = 0.06, why = "deviation of 300 normal numbers" })
+  end)
+
+  it("is another one for another seed", function()
+    local one = task {}
+    assert.same(one:load(4).val.y:totable(), one:load(4).val.y:totable())
+    assert.is_false(one:load(4).val.y:at(1, 1) == one:load(5).val.y:at(1, 1))
+    assert.matches("split needs test = N", select(2, pcall(ph.task.teacher, { split = { train = 3, val = 3 } })))
+  end)
+end)
+
 describe("circles", function()
   local task = ph.task.circles { classes = 4, width = 16, spread = 0.2, noise = 0, split = split }
 

@@ -224,19 +224,26 @@ local function segments(stages, shape)
   return table.concat(parts), shape
 end
 
+--- The last stage must give what the task wants.
+local function check_output(out, options)
+  local width = options.classes or options.outputs
+  if width and (out.cols ~= width or out.pos ~= 1) then
+    schema.fail("model", "gives a %s, the task has %s: the last stage must give a state of width %d",
+      symbol.shape_text(out), options.classes and width .. " classes" or "targets of width " .. width, width)
+  end
+end
+
 --- Canonical IR text of a model: of version 1 where that can say it, which the host decides.
 -- stages: list of layers, functions and streams; input = { positions =, features =, wide = positions of a line (1) };
--- options = { dtype = "f32", loss =, classes = }
+-- options = { dtype = "f32", loss = a ph.loss or nil, classes = or outputs = what the task wants }
 function emit.model(stages, input, options)
   local shape = { pos = input.positions, wide = input.wide or 1, cols = input.features }
   local text, out = segments(stages, shape)
   if text == "" then schema.fail("model", "has no stage that computes anything") end
-  if options.classes and (out.cols ~= options.classes or out.pos ~= 1) then
-    schema.fail("model", "gives a %s, the task has %d classes: the last stage must give a state of width %d",
-      symbol.shape_text(out), options.classes, options.classes)
-  end
+  check_output(out, options)
   local head = string.format("phrun-ir 2\ndtype %s\ninput %s\n", options.dtype or "f32", shape_words(shape))
-  local canonical, problem = native.ir_canonical(head .. text .. "loss " .. (options.loss or "none") .. "\n")
+  local tail = options.loss and options.loss:text() or "loss none\n"
+  local canonical, problem = native.ir_canonical(head .. text .. tail)
   if not canonical then schema.fail("model", "%s", (problem:gsub("^line %d+: ", ""))) end
   return canonical
 end

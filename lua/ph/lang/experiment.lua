@@ -10,19 +10,18 @@
 --
 -- Texts hold meanings only: comments, indentation, key order and moved helpers do not change them.
 
+local consistency = require "ph.lang.consistency"
 local edition = require "ph.schema.edition"
 local emit = require "ph.lang.emit"
 local grid = require "ph.lang.grid"
-local groups = require "ph.lang.groups"
+local losses = require "ph.lang.loss"
 local kinds = require "ph.schema.kinds"
 local meaning = require "ph.schema.meaning"
-local lacking = require "ph.lang.lacking"
 local native = require "ph.native"
 require "ph.lang.protocol" -- its keys are those of the candidates
 local rules = require "ph.rules"
 local schema = require "ph.schema"
 local sorted_keys = require "ph.util.sorted_keys"
-local suggest = require "ph.util.suggest"
 local where = require "ph.schema.where"
 
 local experiment = {}
@@ -69,6 +68,10 @@ schema.define {
       doc = "a run's seed: the cell's (cell), or derived from it and the lock's hash (lock), so nobody chose it" },
     { "dtype", kind = "choice", allowed = { "f32", "f64" }, default = "f32", since = 2,
       doc = "numbers of the training: f32, or f64 for twice the memory and about half the speed" },
+    { "loss", kind = { "loss", "function" }, affects = false, since = 2,
+      doc = "what training makes small, a word (cross_entropy, mse, huber, mae) or with keys, or function(cell) that "
+        .. "gives one; models' texts name it. Default: cross_entropy where the task has classes, mse where it has "
+        .. "targets" },
     schema.edition_key,
   },
 }
@@ -104,7 +107,8 @@ end
 --- Can models be compiled although other keys have errors?
 local function usable(v)
   local function good(x) return x ~= nil and not rawequal(x, kinds.broken) end
-  return good(v.task) and good(v.model) and (v.grid == nil or good(v.grid)) and build(v) or nil
+  local function fit(x) return x == nil or good(x) end
+  return good(v.task) and good(v.model) and fit(v.grid) and fit(v.loss) and build(v) or nil
 end
 
 --- The constructor. After errors it gives a broken object and, for the loader, what of the models can be checked still.
@@ -240,63 +244,29 @@ function Experiment:measures(cell)
   return self:call("measure", self.measure, cell, as_measures)
 end
 
+local function as_loss(v)
+  local loss, reason = kinds.loss(v)
+  if not loss then schema.fail("experiment", "loss: %s", reason) end
+  return loss
+end
+
+--- What is made small on the cell's task. Raises when it compares with what the task does not have.
+function Experiment:loss_of(cell)
+  local task, loss = self:task_of(cell), self.loss
+  if type(loss) == "function" then loss = self:call("loss", loss, cell, as_loss) end
+  loss = loss or losses.default(task)
+  local problem = loss:problem(task)
+  if problem then schema.fail("experiment", "loss: %s", problem) end
+  return loss
+end
+
 --- Canonical IR text of the cell's model.
 function Experiment:ir(cell)
   local task = self:task_of(cell)
-  return self:call("model " .. task:canonical(), self.model, cell, function(stages)
-    return emit.model(stages, task, { loss = "softmax_cross_entropy", classes = task.classes, dtype = self.dtype })
+  local loss = self:loss_of(cell)
+  return self:call("model " .. task:canonical() .. tostring(loss), self.model, cell, function(stages)
+    return emit.model(stages, task, { loss = loss, classes = task.classes, outputs = task.outputs, dtype = self.dtype })
   end)
-end
-
--- ---- checks ----
-
-local function report(path, format, ...)
-  schema.report(where.prefix("experiment", path) .. "experiment: " .. string.format(format, ...))
-end
-
---- True when the axis has one value in every sub-grid.
-local function is_single(axes, name)
-  for _, list in ipairs(axes) do
-    for _, axis in ipairs(list) do
-      if axis.key == name and #axis.values > 1 then return false end
-    end
-  end
-  return true
-end
-
---- Axes that no function reads: the runs along them would be equal. Of a grid that the command line cut, an axis with
--- one value may be one that the cells left over do not need.
-local function check_axes(self)
-  local names = grid.axis_names(self.axes)
-  for _, name in ipairs(names) do
-    if name ~= "seed" and not self.read[name] and not (self.restricted and is_single(self.axes, name)) then
-      local near = suggest.nearest(name, schema.usual_axes)
-      report({ "grid", name }, "grid: axis '%s' is read by neither model nor task; runs along it would be equal%s",
-        name, near and near ~= name and string.format(" (did you mean '%s'?)", near) or "")
-    end
-  end
-end
-
---- A change of the command line that no task has a key for would do nothing.
-local function check_changes(self)
-  for _, key in ipairs(sorted_keys(self.task_changes)) do
-    if not self.task_changed[key] then
-      schema.report(string.format("command line: task.%s: no task of the grid has this key", key))
-    end
-  end
-end
-
-local function check_rate(self)
-  if not self.train.lr and not (self.select and self.select.lr) then
-    report({ "train" }, "no learning rate: give lr to train, or { lr = { ... } } to select")
-  elseif self.train.lr and self.select and self.select.lr then
-    report({ "select" }, "lr is given twice, by train and by select; candidates belong to select alone")
-  end
-  local ok, problem = true, nil
-  for _, candidate in ipairs(self:candidates()) do
-    if ok then ok, problem = pcall(self.train.with, self.train, candidate) end
-  end
-  if not ok then schema.report(problem) end
 end
 
 --- Compiles the model of every cell; an error is reported once, with the first cell that has it. True when there is
@@ -317,49 +287,8 @@ function Experiment:check_models()
   return good
 end
 
---- Names of the parameters of a model: "s1.A", ...
-local function parameter_names(ir, names)
-  for _, segment in ipairs(assert(native.ir_parse(ir)).segments) do
-    for _, p in ipairs(segment.params) do names[#names + 1] = segment.name .. "." .. p.name end
-  end
-end
-
---- A group must decide for some parameter of some model: a misspelt name would silently train as always.
-local function check_groups(self)
-  if #self.train.groups == 0 then return end
-  local seen, names = {}, {}
-  for _, cell in ipairs(self:cells()) do
-    local ir = self:ir(cell)
-    if not seen[ir] then parameter_names(ir, names) end
-    seen[ir] = true
-  end
-  local problem = groups.problem(self.train.groups, names)
-  if problem then report({ "train" }, "train: groups: %s", problem) end
-end
-
---- A measure that no cell has a value of; a grid that the command line cut may have lost those that do.
-local function check_measures(self)
-  for _, m in ipairs(self.restricted and {} or lacking.everywhere(self)) do
-    report({ "measure" }, "measure: %s has no value in any cell: %s", m.name, m.reason)
-  end
-end
-
 --- Checks everything that a constructor cannot see alone, and reports what is wrong.
-function Experiment:check()
-  if #self:cells() == 0 then return report({ "grid" }, "grid: has no cell") end
-  local twice = grid.duplicate(self:cells())
-  if twice then report({ "grid" }, "grid: the cell %s appears twice", twice) end
-  check_rate(self)
-  local lacks = {}
-  if self:check_models() then
-    check_axes(self)
-    check_changes(self)
-    check_groups(self)
-    check_measures(self)
-    lacks = lacking.of(self)
-  end
-  rules.check(self, self.restricted, lacks)
-end
+function Experiment:check() consistency.check(self) end
 
 -- ---- changes from the command line (ph.override) ----
 

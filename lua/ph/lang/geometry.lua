@@ -7,7 +7,6 @@
 -- coordinates. Classes are balanced and in random order. Every number comes from (seed, name, index).
 
 local native = require "ph.native"
-local schema = require "ph.schema"
 local task = require "ph.lang.task"
 local trig = require "ph.util.trig"
 
@@ -60,13 +59,6 @@ local function embed(name, seed, xs, ys, d, noise)
   return native.from(rows, "f32")
 end
 
-local function splits(x, y, split)
-  local a, b = split.train, split.train + split.val
-  local n = b + split.test
-  local function part(first, last) return { x = x:slice(1, first, last), y = y:slice(1, first, last) } end
-  return { train = part(1, a), val = part(a + 1, b), test = part(b + 1, n) }
-end
-
 local function load_circles(v, seed)
   local n = total(v.split)
   local k, y = labels("circles", seed, n, v.classes)
@@ -76,7 +68,7 @@ local function load_circles(v, seed)
     local s, c = trig.sincos(2 * math.pi * k[i] / v.classes + spread[i])
     xs[i], ys[i] = c, s
   end
-  return splits(embed("circles", seed, xs, ys, v.width, v.noise), y, v.split)
+  return task.splits(embed("circles", seed, xs, ys, v.width, v.noise), y, v.split)
 end
 
 local function load_spirals(v, seed)
@@ -89,7 +81,7 @@ local function load_spirals(v, seed)
     local s, c = trig.sincos(2 * math.pi * (v.turns * r + k[i] / v.classes))
     xs[i], ys[i] = r * c, r * s
   end
-  return splits(embed("spirals", seed, xs, ys, v.width, v.noise), y, v.split)
+  return task.splits(embed("spirals", seed, xs, ys, v.width, v.noise), y, v.split)
 end
 
 local function keys(classes, noise, own)
@@ -106,11 +98,9 @@ end
 
 local function source(name, load)
   return {
-    shape = function(v) return v.classes, 1, v.width end,
+    shape = function(v) return { classes = v.classes, positions = 1, features = v.width } end,
     load = load,
-    check = function(v)
-      if not v.split.test then schema.fail(name, "split needs test = N: the samples kept for the end") end
-    end,
+    check = function(v) task.need_test(name, v) end,
   }
 end
 

@@ -111,8 +111,8 @@ local function check(v)
 end
 
 local function shape(v)
-  if v.as == "rows" then return v.classes, v.height, v.width end
-  return v.classes, 1, v.height * v.width
+  if v.as == "rows" then return { classes = v.classes, positions = v.height, features = v.width } end
+  return { classes = v.classes, positions = 1, features = v.height * v.width }
 end
 
 images.images = task.constructor({

@@ -1,16 +1,13 @@
 --- Training protocols: optimizer, learning-rate schedule, epochs, batch, early stopping.
 -- Plain fields; policy of ph.run.train.
---
--- Nothing here sees test data: the monitored value is one of the validation set.
 
 local canon = require "ph.util.canon"
 local edition = require "ph.schema.edition"
 local groups = require "ph.lang.groups"
-local kinds = require "ph.schema.kinds"
 local meaning = require "ph.schema.meaning"
 local schema = require "ph.schema"
-local suggest = require "ph.util.suggest"
 local trig = require "ph.util.trig"
+require "ph.lang.monitor"
 
 local protocol = {}
 
@@ -61,20 +58,6 @@ function Protocol:has_key(key) return schema.get(self.kind).by_name[key] ~= nil 
 function Protocol:meaning() return meaning.of(self.kind, self.values) end
 
 function Protocol:canonical() return canon.call(self.kind, self:meaning()) end
-
---- A validation value to look at; anything of the test set is refused.
-protocol.monitors = { "val.accuracy", "val.loss" }
-function kinds.monitor(v)
-  for _, name in ipairs(protocol.monitors) do
-    if v == name then return v end
-  end
-  local list = table.concat(protocol.monitors, ", ")
-  if type(v) == "string" and v:lower():find("test", 1, true) then
-    return nil, string.format("must be one of %s: choosing by test data is refused, got '%s'", list, v)
-  end
-  local hint = type(v) == "string" and suggest.hint(v, protocol.monitors) or ""
-  return nil, string.format("must be one of %s, got %s%s", list, kinds.describe(v), hint)
-end
 
 local function keys(own)
   local all = {

@@ -1,9 +1,10 @@
 --- Tasks: declared data with a train / val / test split.
 --
--- A task knows its shape (classes, positions, features) without touching data. `load(seed)` gives
--- { train = { x, y }, val =, test =, classes, features, positions, digest }: x f32 (n, positions * features), y
--- i32 labels from 0. `canonical()` is its text, `digest()` the SHA-256 of what makes its data
--- (parameters of a generator, contents of files); the data carry the one of what they were made from.
+-- A task knows its shape without touching data: `positions` and `features` of an input, and what is wanted for it,
+-- one of `classes` or a target of `outputs` numbers. `load(seed)` gives { train = { x, y }, val =, test =, the shape,
+-- digest }: x f32 (n, positions * features), y i32 labels from 0 or f32 targets (n, outputs). `canonical()` is its
+-- text, `digest()` the SHA-256 of what makes its data (parameters of a generator, contents of files); the data carry
+-- the one of what they were made from.
 
 local canon = require "ph.util.canon"
 local edition = require "ph.schema.edition"
@@ -17,17 +18,15 @@ local Task = { __name = "ph.task" }
 Task.__index = Task
 Task.__tostring = function(self) return self:canonical() end
 
---- Makes a constructor of tasks. block: registration; source: { shape(v) -> classes, positions, features;
--- load(v, seed) -> splits; digest(v, anew) or nil for a generator }.
+--- Makes a constructor of tasks. block: registration; source: { shape(v) -> { positions, features, classes or
+-- outputs }; load(v, seed) -> splits; digest(v, anew) or nil for a generator }.
 function task.constructor(block, source)
   block.role, block.section = "task", "tasks"
   local function build(v)
     if source.check then source.check(v) end
-    local classes, positions, features = source.shape(v)
-    return setmetatable({
-      kind = block.name, values = v, edition = edition.current(), source = source,
-      classes = classes, positions = positions, features = features,
-    }, Task)
+    local self = source.shape(v)
+    self.kind, self.values, self.edition, self.source = block.name, v, edition.current(), source
+    return setmetatable(self, Task)
   end
   local make = schema.constructor(block, build)
   source.rebuild = make
@@ -63,7 +62,7 @@ function Task:load(seed)
     local bad = data[name].x:first_nonfinite()
     if bad then error(string.format("%s: number %d of the %s data is not finite", self.kind, bad, name), 0) end
   end
-  data.classes, data.positions, data.features = self.classes, self.positions, self.features
+  for _, k in ipairs { "classes", "outputs", "positions", "features" } do data[k] = self[k] end
   data.digest = self:digest(true)
   return data
 end
@@ -87,6 +86,18 @@ schema.define {
 function task.split_key(doc) return { "split", kind = "block", block = "split", required = true, doc = doc } end
 function task.seed_key()
   return { "seed", kind = "integer", min = 0, doc = "seed of the data; default: the run's seed" }
+end
+
+--- The rows of x and y as splits, those of training first.
+function task.splits(x, y, split)
+  local a, b = split.train, split.train + split.val
+  local function part(first, last) return { x = x:slice(1, first, last), y = y:slice(1, first, last) } end
+  return { train = part(1, a), val = part(a + 1, b), test = part(b + 1, b + split.test) }
+end
+
+--- Refuses a split without the samples kept for the end, which a generated task has to be told.
+function task.need_test(name, v)
+  if not v.split.test then schema.fail(name, "split needs test = N: the samples kept for the end") end
 end
 
 return task

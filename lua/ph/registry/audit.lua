@@ -9,6 +9,7 @@
 --   note      runs older than the lock, runs that the plan does not name, files that the ledger does not know
 -- One pass over events, runs and files: linear in the ledger.
 
+local choice = require "ph.run.choice"
 local native = require "ph.native"
 local json = require "ph.util.json"
 local evidence = require "ph.run.evidence"
@@ -108,24 +109,12 @@ function Audit:admit(record, closing, run, reg)
   return record
 end
 
-local function better(mode, a, b)
-  if mode == "min" then return a < b end
-  return a > b
-end
-
--- Choice among candidates: the best validation value, the first of equals; a value that is not a number is never best;
--- a diverged candidate is chosen only when all are.
 local function choose(runs, by)
-  local mode, best = by:find "loss" and "min" or "max", nil
-  for _, run in ipairs(runs) do
-    local v = run.record.status == "done" and run.record.metrics[by]
-    if type(v) == "number" and v == v and (not best or better(mode, v, best.record.metrics[by])) then best = run end
+  local candidates = {}
+  for i, run in ipairs(runs) do
+    candidates[i] = { value = (run.record.metrics or {})[by], diverged = run.record.status ~= "done" }
   end
-  if best then return best end
-  for _, run in ipairs(runs) do
-    if run.record.status == "done" then return run end
-  end
-  return runs[1]
+  return runs[choice.among(candidates, by)]
 end
 
 local function candidate_problem(run)

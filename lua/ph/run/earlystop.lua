@@ -6,22 +6,26 @@
 -- improvement training stops. Before the first real value there is no best epoch, and epochs without one count as well.
 -- patience nil or 0: never stops early.
 
+local monitor = require "ph.lang.monitor"
+
 local EarlyStop = {}
 EarlyStop.__index = EarlyStop
 
---- mode "max" or "min"; patience in epochs or nil.
-function EarlyStop.new(mode, patience)
-  assert(mode == "max" or mode == "min", "mode is max or min")
+--- How checkpoints of earlier programs say it.
+local older_words <const> = { max = "higher", min = "lower" }
+
+--- better: "higher" or "lower"; patience in epochs or nil.
+function EarlyStop.new(better, patience)
+  assert(better == "higher" or better == "lower", "better is higher or lower")
   return setmetatable({
-    mode = mode, patience = patience or 0, epoch = 0, best = nil, best_epoch = nil, waited = 0,
+    better = better, patience = patience or 0, epoch = 0, best = nil, best_epoch = nil, waited = 0,
   }, EarlyStop)
 end
 
 --- Takes the value of the next epoch. Returns true when it is the best so far.
 function EarlyStop:update(value)
   self.epoch = self.epoch + 1
-  local better = value == value
-    and (self.best == nil or (self.mode == "max" and value > self.best) or (self.mode == "min" and value < self.best))
+  local better = monitor.is_better(self.better, value, self.best)
   if better then
     self.best, self.best_epoch, self.waited = value, self.epoch, 0
   else
@@ -37,13 +41,13 @@ end
 --- Everything that a checkpoint must keep, as a plain table; `restore` is its inverse.
 function EarlyStop:save()
   return {
-    mode = self.mode, patience = self.patience, epoch = self.epoch, best = self.best, best_epoch = self.best_epoch,
+    better = self.better, patience = self.patience, epoch = self.epoch, best = self.best, best_epoch = self.best_epoch,
     waited = self.waited,
   }
 end
 
 function EarlyStop.restore(saved)
-  local self = EarlyStop.new(saved.mode, saved.patience)
+  local self = EarlyStop.new(saved.better or older_words[saved.mode], saved.patience)
   self.epoch, self.best, self.best_epoch, self.waited = saved.epoch, saved.best, saved.best_epoch, saved.waited
   return self
 end

@@ -4,7 +4,7 @@
 -- indentation, no directory, no number of threads). Two jobs with the same text are the same run.
 --
 --   cell  { label, values (plain table), jobs }
---   job   { run, label, cell_label, cell, select, seed, ir, text, parts, protocol, by, mode, classifies, measures,
+--   job   { run, label, cell_label, cell, select, seed, ir, text, parts, protocol, by, classifies, measures,
 --           weight, short (label for people), task_text, train_text, measure_text, experiment_text (newer keys of the
 --           experiment, or nil), source, spec, spec_hash, lock, load() -> data, problem (nil, or why it cannot run) }
 
@@ -109,7 +109,6 @@ function Maker:job(shared, candidate)
   one.protocol = next(candidate) and experiment.train:with(candidate) or experiment.train
   one.train_text = one.protocol:canonical()
   one.by = experiment.select and experiment.select.by or one.protocol.monitor
-  one.mode = one.by:find "loss" and "min" or "max"
   one.text = text_of(one)
   one.run = canon.short_hash(one.text)
   one.parts = parts_of(one)

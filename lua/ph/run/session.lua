@@ -4,6 +4,7 @@
 -- and the cell is finished (test set, measures, run files). What is finished is not done again; what was interrupted
 -- resumes where it stopped. A diverged run is a result; a failed one is reported when it happens.
 
+local choice = require "ph.run.choice"
 local native = require "ph.native"
 local fault = require "ph.util.fault"
 local json = require "ph.util.json"
@@ -38,20 +39,15 @@ local function cell_state(store, cell)
   return state
 end
 
---- The candidate chosen on validation: best value at its best epoch, the first of equals. A value that is not a number
--- is never best. When all diverged, the first stands for the cell. nil while a candidate has no result.
+--- The run of the candidate that is chosen on validation; nil while a candidate has no result.
 local function choose(jobs, outcomes)
-  local best, best_value, fallback
-  for _, one in ipairs(jobs) do
+  local candidates = {}
+  for i, one in ipairs(jobs) do
     local o = outcomes[one.run]
     if not o then return nil end
-    local v = o.status ~= "diverged" and o.value
-    local better = v and v == v
-      and (not best or (one.mode == "min" and v < best_value) or (one.mode == "max" and v > best_value))
-    if better then best, best_value = one.run, v end
-    if o.status ~= "diverged" and not fallback then fallback = one.run end
+    candidates[i] = { value = o.value, diverged = o.status == "diverged" }
   end
-  return best or fallback or jobs[1].run
+  return jobs[choice.among(candidates, jobs[1].by)].run
 end
 
 --- A session over the cells (ph.run.job) of a results directory that is open for writing; what is to be done is

@@ -8,6 +8,7 @@
 local native = require "ph.native"
 local checkpoint = require "ph.run.checkpoint"
 local EarlyStop = require "ph.run.earlystop"
+local monitor = require "ph.lang.monitor"
 
 local train = {}
 
@@ -23,7 +24,7 @@ end
 local function fresh_state(protocol, digest)
   return {
     data = digest, status = "running", epoch = 1, step = 0, steps = 0, loss = 0, hits = 0, n = 0, seconds = 0,
-    stop = EarlyStop.new(protocol.monitor == "val.loss" and "min" or "max", protocol.patience):save(),
+    stop = EarlyStop.new(monitor.get(protocol.monitor).better, protocol.patience):save(),
   }
 end
 
@@ -101,15 +102,21 @@ function Training:one_step(order)
   if self.on_step then self.on_step(res.n) end
 end
 
-function Training:end_epoch()
+--- The values of an epoch that ends, by the names of the history's columns. res: of the validation data.
+function Training:epoch_values(res)
   local s = self.state
-  local res = self.plan:eval(self.data.val, nil, false)
-  local row = { s.epoch, s.lr, s.loss / s.n }
-  if self.classifies then row[#row + 1] = s.hits / s.n end
-  row[#row + 1] = res.loss
-  if self.classifies then row[#row + 1] = res.hits / res.n end
+  return {
+    epoch = s.epoch, lr = s.lr, ["train.loss"] = s.loss / s.n, ["train.accuracy"] = s.hits / s.n,
+    ["val.loss"] = res.loss, ["val.accuracy"] = res.hits / res.n,
+  }
+end
+
+function Training:end_epoch()
+  local s, row = self.state, {}
+  local values = self:epoch_values(self.plan:eval(self.data.val, nil, false))
+  for i, name in ipairs(self.columns) do row[i] = values[name] end
   self.rows[#self.rows + 1] = row
-  local watched = self.protocol.monitor == "val.loss" and res.loss or res.hits / res.n
+  local watched = values[self.protocol.monitor]
   if self.stop:update(watched) then self.best = checkpoint.snapshot(self.plan) end
   s.epoch, s.step, s.loss, s.hits, s.n = s.epoch + 1, 0, 0, 0, 0
   if self.stop:should_stop() then s.status, s.ended_by = "trained", "patience" end

@@ -48,7 +48,8 @@ A model is a list of stages: layers, functions of the state, and streams. Stages
 ]]
 
 local section_order <const> = {
-  { "experiment", "Experiment" }, { "tasks", "Tasks" }, { "protocols", "Protocols" }, { "streams", "Streams" },
+  { "experiment", "Experiment" }, { "tasks", "Tasks" }, { "losses", "Losses" }, { "protocols", "Protocols" },
+  { "streams", "Streams" },
   { "channels", "Channels" },
   { "layers", "Layers" }, { "functions", "Functions of values" }, { "inits", "Initial values" },
   { "measures", "Measures" },
@@ -112,7 +113,7 @@ local kind_words <const> = {
   callable = "function or layer", any = "any data",
   table = "table", list = "list", init = "init", task = "task", protocol = "protocol", block = "table",
   edition = "whole number", grid = "table",
-  monitor = "choice", budget = "number, false or { contract = kappa }", data = "data",
+  monitor = "choice", loss = "loss or its word", budget = "number, false or { contract = kappa }", data = "data",
 }
 
 local function range_text(key)

@@ -24,7 +24,7 @@ end
 --- Seconds of a training step, the best of those that fit into a moment.
 function check.step_seconds(plan, model, batch)
   local x = native.random("normal", 0, "check/x", { batch, model.input.pos * model.input.feat }, 1, model.dtype)
-  local y = model.loss == "mse" and native.tensor({ batch, model.output.pos * model.output.feat }, model.dtype)
+  local y = model.needs == "targets" and native.tensor({ batch, model.output.pos * model.output.feat }, model.dtype)
     or native.tensor({ batch }, "i32")
   local data <close> = native.data(x, y)
   local optim = { kind = "adam", lr = 1e-12 }
