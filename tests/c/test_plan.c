@@ -341,6 +341,41 @@ static void test_probe(void **state) {
   sm_set_drop(&s);
 }
 
+static char *program_of_stage(bool probe) {
+  ph_plan *p = sm_plan(PH, &(ph_plan_options){.batch = 32, .probe = probe});
+  char *text = NULL;
+  ph_err err;
+  ph_ok(ph_plan_describe(p, &text, &err));
+  char *stage = strstr(text, "segment s2");
+  assert_non_null(stage);
+  stage = ph_mem_strdup(stage);
+  ph_mem_free(text);
+  ph_plan_free(p);
+  return stage;
+}
+
+/* Only streams have ports: a stage is the same program whether the plan is probed or not, and gives the same bits. */
+static void test_stage_unprobed(void **state) {
+  (void)state;
+  char *plain = program_of_stage(false);
+  char *probed = program_of_stage(true);
+  assert_string_equal(plain, probed);
+  ph_mem_free(plain);
+  ph_mem_free(probed);
+  sm_set s;
+  int32_t label[64];
+  labelled(&s, label, 64);
+  ph_plan *p = sm_plan(PH, &(ph_plan_options){.batch = 32, .probe = true});
+  ph_tensor *port = sm_blank(64, 1);
+  ph_probe probe = {.segment = 1, .port = port};
+  ph_result res;
+  ph_err err;
+  ph_fails(PH_E_ARG, "segment 2 is a stage", ph_plan_probe(p, &s.data, s.idx, 64, &probe, &res, &err), err);
+  ph_tensor_free(port);
+  ph_plan_free(p);
+  sm_set_drop(&s);
+}
+
 static ph_status plan_once(void) {
   ph_plan *p = NULL;
   ph_err err;
@@ -376,6 +411,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {PH_TEST(test_same_bits),     PH_TEST(test_clip),     PH_TEST(test_learns),
                                      PH_TEST(test_no_allocation), PH_TEST(test_diverged), PH_TEST(test_interrupt),
                                      PH_TEST(test_refusals),      PH_TEST(test_probe),    PH_TEST(test_short_memory),
-                                     PH_TEST(test_described),     PH_TEST(test_rates),    PH_TEST(test_source)};
+                                     PH_TEST(test_described),     PH_TEST(test_rates),    PH_TEST(test_source),
+                                     PH_TEST(test_stage_unprobed)};
   return cmocka_run_group_tests_name("plan", tests, NULL, NULL);
 }

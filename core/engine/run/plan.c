@@ -73,7 +73,7 @@ static ph_status make_segment(ph_plan *p, int s, const ph_plan_options *o, ph_er
   ph_lower_options lower = {.tile = p->tile,
                             .rows = p->batch * seg->state.pos * (t->tied ? seg->repeat : 1),
                             .first = s == 0,
-                            .probe = o && o->probe};
+                            .probe = o && o->probe && !seg->once}; /* a stage computes what it computes unprobed */
   ph_status st = ph_program_build(&t->prog, seg, &lower, err);
   st = st ? st : ph_pprog_build(&t->pprog, &t->prog, err);
   if (!st) {

@@ -71,6 +71,21 @@ void ph_probe_backward(const ph_tile *t, int s, int64_t at, const char *g, int64
 
 /* ---- a probed pass ---- */
 
+static ph_status check_ports(const ph_program *q, int segment, ph_err *err) {
+  unsigned parts = q->graph.node[q->graph.result].parts;
+  if (q->seg->once) {
+    return ph_err_set(err, PH_E_ARG, "segment %d is a stage; only streams have ports", segment + 1);
+  }
+  if (!(parts & PH_PART_CHANNEL)) {
+    return ph_err_set(err, PH_E_ARG, "segment %d has no state channel, from which its ports could be told apart",
+                      segment + 1);
+  }
+  if ((parts & PH_PART_PORT) && q->port < 0) {
+    return ph_err_set(err, PH_E_ARG, "the plan was made without probes, so ports cannot be told apart");
+  }
+  return PH_OK;
+}
+
 static ph_status check_probe(const ph_plan *p, const ph_probe *probe, ph_err *err) {
   if (probe->segment < 0 || probe->segment >= p->nsegments) {
     return ph_err_set(err, PH_E_ARG, "segment %d is outside 1..%d", probe->segment + 1, p->nsegments);
@@ -78,16 +93,7 @@ static ph_status check_probe(const ph_plan *p, const ph_probe *probe, ph_err *er
   if (probe->observe && p->ir->segment[probe->segment].nobserves == 0) {
     return ph_err_set(err, PH_E_ARG, "segment %d observes nothing", probe->segment + 1);
   }
-  const ph_program *q = &p->segment[probe->segment].prog;
-  unsigned parts = q->graph.node[q->graph.result].parts;
-  if (probe->port && !(parts & PH_PART_CHANNEL)) {
-    return ph_err_set(err, PH_E_ARG, "segment %d has no state channel, from which its ports could be told apart",
-                      probe->segment + 1);
-  }
-  if (probe->port && (parts & PH_PART_PORT) && q->port < 0) {
-    return ph_err_set(err, PH_E_ARG, "the plan was made without probes, so ports cannot be told apart");
-  }
-  return PH_OK;
+  return probe->port ? check_ports(&p->segment[probe->segment].prog, probe->segment, err) : PH_OK;
 }
 
 /* to: the square root of each column's sum over the groups, added in order. */
