@@ -8,6 +8,7 @@ local images = require "ph.lang.images"
 local laws = require "ph.laws"
 local loss = require "ph.lang.loss"
 local laws_experiment = require "ph.laws.experiment"
+local mark = require "ph.lang.mark"
 local observe = require "ph.lang.observe"
 local ops = require "ph.lang.ops"
 local param = require "ph.lang.param"
@@ -29,9 +30,10 @@ take(ops, { "cayley_of", "batch" })
 take(channel, { "cayley", "damping", "damping_of", "guard", "identity", "param", "linear", "affine", "layernorm" })
 take(param, { "normal", "uniform", "constant" })
 take(stream, { "stream" })
+take(mark, { "term", "observe" })
 take(protocol, { "adam", "sgd" })
 take(loss, loss.words)
-take(observe, { "growth", "gradient_envelope", "port_budget" })
+take(observe, { "growth", "gradient_envelope", "port_budget", "observed" })
 take(experiment, { "experiment" })
 take(tensors, { "tensor", "eye", "zeros", "ones", "randn", "rand" })
 for name, word in pairs(rules.words) do ph[name] = word end

@@ -114,6 +114,42 @@ class Groups(harness.Case):
         self.assertIn("sound", self.phrun("verify", "double", "--replay", 1).stdout)
 
 
+class Iterations(harness.Case):
+    """Streams by property from a spec: tied over depth with a number of the iteration, terms of the loss, observations."""
+
+    MODEL = """local ph = require "ph"
+local d <const> = 8
+local function block(z, t)
+  local one = ph.linear { 1, name = "e" }(z)
+  ph.observe("energy", ph.mul(one, one))
+  %s
+  return z + (0.1 / (1 + t)) * ph.linear(d)(ph.tanh(ph.affine(d)(z)))
+end
+return ph.experiment {
+  name = "it", task = ph.task.circles { classes = 3, width = d, split = { train = 200, val = 64, test = 64 } },
+  model = function(cell) return { ph.stream { depth = %d, tied = true, block = block }, ph.affine(3) } end,
+  grid = { seed = 0 }, train = ph.adam { lr = 3e-3, batch = 64, epochs = %d }, measure = { ph.growth(), ph.observed() },
+}
+"""
+
+    def energy(self, name, term, depth, epochs):
+        self.write(name + ".lua", self.MODEL % (term, depth, epochs))
+        self.phrun(name + ".lua", "--out", name, "-q")
+        run = os.listdir(self.path(name, "runs"))[0]
+        with h5py.File(self.path(name, "runs", run)) as f:
+            return f["profiles/s1/observe.energy"][()]
+
+    def test_a_term_of_the_loss_makes_what_it_weighs_small(self):
+        free = self.energy("free", "", 6, 30)
+        held = self.energy("held", "ph.term(10, ph.mul(one, one))", 6, 30)
+        self.assertEqual(free.shape, (6,))
+        self.assertLess(held.mean(), 0.2 * free.mean())
+
+    def test_a_tied_stream_a_thousand_iterations_deep_trains_and_resumes(self):
+        self.assertEqual(self.energy("deep", "", 1000, 2).shape, (1000,))
+        self.assertIn("1 of 1 runs replayed, 1 with the same bits", self.phrun("verify", "deep", "--replay", 1).stdout)
+
+
 class Bits(harness.Case):
     def test_threads_jobs_cores_and_blas_settings_do_not_change_a_bit(self):
         self.write("tiny.lua", spec_text(grid='{ family = { "ph", "resnet" }, depth = 3, seed = { 0, 1 } }'))

@@ -7,6 +7,7 @@
 --   dissipation  Lam = damping(gram(guard(L))), symmetric, 0 <= h lambda_max(R) <= budget
 
 local budgets = require "ph.lang.budget"
+local iteration = require "ph.lang.iteration"
 local kinds = require "ph.schema.kinds"
 local ops = require "ph.lang.ops"
 local param = require "ph.lang.param"
@@ -62,6 +63,7 @@ end)
 -- the whole stream may contract volume by.
 function kinds.budget(v)
   if v == false then return v end
+  if iteration.is(v) then return kinds.per_iteration(v, { above = 0, below = 2 }) end
   if type(v) == "table" and not kinds.tag(v) then
     local kappa, reason = kinds.number(v.contract, { above = 1 })
     for key in pairs(v) do
@@ -77,7 +79,15 @@ function kinds.budget(v)
   return value
 end
 
-local step_key <const> = { name = "step", kind = "number", above = 0, max = 1e6, required = true, doc = "step size h" }
+--- A number, or one for each iteration, in the range of the key.
+function kinds.per_iteration(v, key)
+  if not iteration.is(v) then return kinds.number(v, key) end
+  return iteration.check(v, function(x) return kinds.number(x, key) end)
+end
+
+local step_key <const> = {
+  name = "step", kind = "per_iteration", above = 0, max = 1e6, required = true, doc = "step size h",
+}
 local budget_key <const> = { name = "budget", kind = "budget", default = 1,
   doc = "h lambda_max(R) is kept at or below this by shrinking L; { contract = kappa }: at what lets the whole stream "
     .. "contract volume by kappa and no more; false: no guard" }
@@ -85,7 +95,7 @@ local budget_key <const> = { name = "budget", kind = "budget", default = 1,
 --- The number that a budget means for a damping of width d where it stands: { contract = kappa }
 -- is shared by the layers of the stream.
 local function budget_number(budget, d)
-  if type(budget) ~= "table" then return budget end
+  if type(budget) ~= "table" or iteration.is(budget) then return budget end
   local trace = symbol.current()
   return budgets.for_contraction(budget.contract, d, trace and trace.depth or 1)
 end
@@ -123,7 +133,7 @@ function channel.guard(l, options)
   local v = schema.check("guard", options)
   if not v then return kinds.broken end
   if not v.budget then return l end
-  local budget = type(v.budget) == "table" and ops.domain(l)
+  local budget = type(v.budget) == "table" and not iteration.is(v.budget) and ops.domain(l)
     and budget_number(v.budget, symbol.is(l) and l.rows or l:shape()[1]) or v.budget
   return ops.call("guard", { l }, { step = v.step, budget = budget })
 end

@@ -5,6 +5,7 @@
 -- parameters are numbered and named in the order in which their nodes appear. Stages between streams form one segment.
 
 local canon = require "ph.util.canon"
+local iteration = require "ph.lang.iteration"
 local kinds = require "ph.schema.kinds"
 local native = require "ph.native"
 local op_table = require "ph.schema.op_table"
@@ -20,7 +21,7 @@ local Writer = {}
 Writer.__index = Writer
 
 local function new_writer()
-  return setmetatable({ nodes = {}, params = {}, numbers = {}, known = {}, taken = {} }, Writer)
+  return setmetatable({ nodes = {}, params = {}, tables = {}, numbers = {}, known = {}, taken = {} }, Writer)
 end
 
 --- A name that is still free in the segment: W, then W2, W3 ...
@@ -40,17 +41,33 @@ function Writer:param(s)
   return "p" .. #self.params - 1
 end
 
-local function attr_text(s)
+--- The reference ("@t") of a table of numbers; equal tables are one.
+function Writer:table(v)
+  local text = iteration.text(v)
+  if not self.known[text] then
+    local name = self:name "t"
+    self.tables[#self.tables + 1] = string.format("table %s %s", name, text)
+    self.known[text] = "@" .. name
+  end
+  return self.known[text]
+end
+
+function Writer:attribute(v)
+  local number = iteration.is(v) and iteration.constant(v) or v
+  return iteration.is(number) and self:table(number) or canon.ir_number(number)
+end
+
+function Writer:attributes(s)
   local parts = {}
   for _, name in ipairs(op_table.row(s.op).attrs) do
-    parts[#parts + 1] = string.format(" %s=%s", name, canon.ir_number(s.attrs[name]))
+    parts[#parts + 1] = string.format(" %s=%s", name, self:attribute(s.attrs[name]))
   end
   return table.concat(parts)
 end
 
 --- Writes one node whose arguments are written; an equal node is used again.
 function Writer:emit(s, refs)
-  local text = s.op .. attr_text(s) .. (#refs > 0 and " " or "") .. table.concat(refs, " ")
+  local text = s.op .. self:attributes(s) .. (#refs > 0 and " " or "") .. table.concat(refs, " ")
   if not self.known[text] then
     self.nodes[#self.nodes + 1] = string.format("node %d %s", #self.nodes, text)
     self.known[text] = "n" .. #self.nodes - 1
@@ -82,16 +99,31 @@ function Writer:reference(root)
   return self.numbers[root]
 end
 
---- Text of a segment. head: what follows `segment`; result and read (or nil): symbols.
-local function segment_text(head, result, read)
+--- Lines of the terms, then of the observations.
+local function mark_lines(w, marks)
+  local terms, observations = {}, {}
+  for _, m in ipairs(marks) do
+    local node = w:reference(m.value)
+    if m.name then
+      observations[#observations + 1] = string.format("observe %s %s", m.name, node)
+    else
+      terms[#terms + 1] = string.format("term %s %s", canon.ir_number(m.weight), node)
+    end
+  end
+  return table.move(observations, 1, #observations, #terms + 1, terms)
+end
+
+--- Text of a segment. head: what follows `segment`; result and read (or nil): symbols; marks: of its trace.
+local function segment_text(head, result, read, marks)
   local w = new_writer()
   local last = w:reference(result)
   local out = read and w:reference(read)
+  local marked = mark_lines(w, marks or {})
   local lines = { "segment " .. head }
-  table.move(w.params, 1, #w.params, #lines + 1, lines)
-  table.move(w.nodes, 1, #w.nodes, #lines + 1, lines)
+  for _, list in ipairs { w.params, w.tables, w.nodes } do table.move(list, 1, #list, #lines + 1, lines) end
   lines[#lines + 1] = "result " .. last
   if out then lines[#lines + 1] = "read " .. out end
+  table.move(marked, 1, #marked, #lines + 1, lines)
   lines[#lines + 1] = "end"
   return table.concat(lines, "\n") .. "\n"
 end
@@ -163,11 +195,12 @@ local function stream_segment(model, s, shape, name)
   local iterations, state = iterations_of(s, shape), state_shape(s, shape)
   local trace = trace_of(model, state.cols, iterations)
   local x = symbol.leaf(trace, "state", state)
+  local t = s.iterations and iteration.count(iterations) or iteration.unknown
   local next_state
   if s.driven then
-    next_state = symbol.record(trace, s.block, x, symbol.leaf(trace, "input", place_of(shape)))
+    next_state = symbol.record(trace, s.block, x, symbol.leaf(trace, "input", place_of(shape)), t)
   else
-    next_state = symbol.record(trace, s.block, x)
+    next_state = symbol.record(trace, s.block, x, t)
   end
   must_be_state("block", s.block, next_state)
   if not same_shape(x, next_state) then
@@ -175,7 +208,7 @@ local function stream_segment(model, s, shape, name)
       symbol.shape_text(next_state))
   end
   local read = s.read and must_be_state("read", s.read, symbol.record(trace, s.read, next_state))
-  local text = segment_text(stream_head(s, s.name or name, iterations, state), next_state, read)
+  local text = segment_text(stream_head(s, s.name or name, iterations, state), next_state, read, trace.marks)
   return text, read and read_shape(read, iterations) or state
 end
 
@@ -189,7 +222,7 @@ local function stage_segment(model, stages, first, last, shape, name)
     trace.width = z.cols
   end
   if rawequal(z, start) then return nil, shape end
-  return segment_text(name, z), { pos = z.pos, wide = z.wide, cols = z.cols }
+  return segment_text(name, z, nil, trace.marks), { pos = z.pos, wide = z.wide, cols = z.cols }
 end
 
 local function check_stages(stages)

@@ -52,6 +52,12 @@ observe.port_budget = constructor {
   },
 }
 
+observe.observed = constructor {
+  name = "observed", version = 1, anywhere = true,
+  doc = "What blocks name by ph.observe(name, x), at each iteration.",
+  metrics = {}, profiles = { { "observe.NAME", "mean over the samples of what is observed under NAME" } },
+}
+
 --- Of the segments of a parsed model: index of the stream whose figures stand for the net (the longest, the first of
 -- equals) and indices of all streams that start from what enters.
 function observe.streams(segments)
@@ -68,8 +74,17 @@ end
 --- Whether a stream that starts from what enters has the measure of this name.
 function observe.has(name, stream) return stream.channel or not schema.get(name).channel end
 
+--- Whether a measure looks at every segment, and not only at streams that start from what enters.
+function observe.anywhere(name) return schema.get(name).anywhere == true end
+
 --- Why a model (its parsed segments) has no value of a measure; nil when it has one.
 function observe.missing(name, segments)
+  if observe.anywhere(name) then
+    for _, s in ipairs(segments) do
+      if #s.observes > 0 then return nil end
+    end
+    return "its model observes nothing"
+  end
   local main, any = observe.streams(segments), false
   for _, s in ipairs(segments) do any = any or not s.once end
   if not any then return "its model has no stream" end

@@ -4,6 +4,7 @@
 -- a parameter matrix. Both ways the row of the op table decides: symbols become nodes of the IR,
 -- tensors are evaluated by the same kernels.
 
+local iteration = require "ph.lang.iteration"
 local kinds = require "ph.schema.kinds"
 local native = require "ph.native"
 local op_table = require "ph.schema.op_table"
@@ -94,12 +95,18 @@ function ops.scale(by, v)
   if by ~= by or by == math.huge or by == -math.huge then
     schema.fail("scale", "the factor must be finite, got %s", kinds.describe(by))
   end
+  if iteration.is(by) and not symbol.is(v) then
+    schema.fail("scale", "a number of the iteration scales values of its block, got %s", kinds.describe(v))
+  end
   if by == 1 then return v end
   return ops.call("scale", { v }, { by = by })
 end
 
+--- A number, or one of every iteration.
+local function is_number(v) return type(v) == "number" or iteration.is(v) end
+
 local function operand(name, v)
-  if type(v) == "number" or is_broken(v) or is_identity(v) or domain(v) then return v end
+  if is_number(v) or is_broken(v) or is_identity(v) or domain(v) then return v end
   if type(v) == "table" and kinds.tag(v) == "ph.layer" then
     schema.fail(name, "a layer is a function: call it, as in ph.linear(d)(z)")
   end
@@ -110,7 +117,7 @@ end
 -- from the left, columns from the right.
 local function times_identity(one, v, side)
   if is_identity(v) then return v end
-  if type(v) == "number" then
+  if is_number(v) then
     schema.fail("multiply", "a number times the identity is a matrix, not a parameter; scale the product instead")
   end
   local is_state = domain(v) == "state"
@@ -129,8 +136,8 @@ function ops.times(a, b)
   if is_broken(a) or is_broken(b) then return kinds.broken end
   if is_identity(a) then return times_identity(a, b, "rows") end
   if is_identity(b) then return times_identity(b, a, "cols") end
-  if type(a) == "number" then return ops.scale(a, b) end
-  if type(b) == "number" then return ops.scale(b, a) end
+  if is_number(a) then return ops.scale(a, b) end
+  if is_number(b) then return ops.scale(b, a) end
   local da, db = domain(a), domain(b)
   if da == "matrix" then return ops.call(db == "matrix" and "matmul" or "apply", { a, b }) end
   if db == "matrix" then schema.fail("multiply", "a matrix stands left of the state: write M * z") end
@@ -138,7 +145,7 @@ function ops.times(a, b)
 end
 
 local function number_in(name, a, b)
-  if type(a) == "number" or type(b) == "number" then
+  if is_number(a) or is_number(b) then
     schema.fail(name, "a number and a value inside a stream do not add; use a bias (ph.affine)")
   end
 end
@@ -164,7 +171,7 @@ end
 function ops.negate(v) return ops.scale(-1, operand("scale", v)) end
 
 function ops.over(a, b)
-  if type(b) ~= "number" then schema.fail("divide", "only a number can divide a value") end
+  if not is_number(b) then schema.fail("divide", "only a number can divide a value") end
   if b == 0 then schema.fail("divide", "by zero") end
   return ops.scale(1 / b, operand("divide", a))
 end
@@ -182,6 +189,7 @@ for _, row in ipairs(op_table.rows) do
     ops[row.name] = function(...)
       local args = {}
       for i = 1, #row.args do args[i] = operand(row.name, (select(i, ...))) end
+      if #args == 1 and iteration.is(args[1]) then return iteration.apply(row.name, args[1]) end
       return ops.call(row.name, args)
     end
     schema.describe(row.name, "functions", string.format("ph.%s(%s)", row.name, #row.args == 1 and "x" or "a, b"),

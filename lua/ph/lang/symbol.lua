@@ -6,6 +6,7 @@
 -- those of the op table, asked of the host. A block has no control flow over values: it is traced once and
 -- runs for every layer and every sample.
 
+local iteration = require "ph.lang.iteration"
 local kinds = require "ph.schema.kinds"
 local native = require "ph.native"
 local schema = require "ph.schema"
@@ -64,6 +65,13 @@ end
 --- A message of the host about an op, without the op's name at its start.
 function symbol.without_name(op, message) return (tostring(message):gsub("^" .. op .. ": ", "")) end
 
+--- Attributes at the first iteration: shapes do not depend on the others.
+local function first_of(attrs)
+  local out = {}
+  for name, v in pairs(attrs or {}) do out[name] = iteration.is(v) and rawget(v, 1) or v end
+  return out
+end
+
 --- An operation on symbols becomes a node of the current trace.
 function symbol.node(op, args, attrs)
   local trace = symbol.current()
@@ -76,7 +84,7 @@ function symbol.node(op, args, attrs)
       schema.fail(op, "argument %d is a value of another block; a block sees only its own", i)
     end
   end
-  local shape, problem = native.op_shape(op, args, attrs)
+  local shape, problem = native.op_shape(op, args, first_of(attrs))
   if not shape then schema.fail(op, "%s", symbol.without_name(op, problem)) end
   return make({ trace = trace, op = op, args = args, attrs = attrs or {} }, shape)
 end

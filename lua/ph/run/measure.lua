@@ -116,9 +116,32 @@ function measure.confusion(logits, labels, classes)
   return native.from(counts, "i32")
 end
 
+--- Profiles "observe.NAME" of a segment: means over the samples at each iteration.
+function measure.observed(plan, data, segment, iterations, observes)
+  local seen = plan:probe(data, nil, { segment = segment, observe = true }).observe
+  local n, width, profiles = seen:shape()[1], #observes, {}
+  local rows = seen:reshape { n, iterations * width }
+  for k, one in ipairs(observes) do
+    local means = {}
+    for t = 1, iterations do means[t] = rows:index(2, (t - 1) * width + k):sum() / n end
+    profiles["observe." .. one.name] = native.from(means, "f64")
+  end
+  return {}, profiles
+end
+
 local known <const> = {
   growth = measure.growth, gradient_envelope = measure.gradient_envelope, port_budget = measure.port_budget,
 }
+
+-- Profiles of the segments that observe something.
+local function observations(plan, data, segments, profiles)
+  for i, s in ipairs(segments) do
+    if #s.observes > 0 then
+      local _, curves = measure.observed(plan, data, i, s.repeat_, s.observes)
+      for key, curve in pairs(curves) do profiles["s" .. i .. "/" .. key] = curve end
+    end
+  end
+end
 
 --- Takes the measures named in `names` for every stream of the plan that has them. Returns metrics (of the main
 -- stream), profiles, a map "s2/growth" -> tensor, and metric -> { samples that its figure leaves out, of how many }
@@ -129,13 +152,16 @@ function measure.all(plan, data, names)
   local metrics, profiles, left_out = {}, {}, {}
   for _, segment in ipairs(streams) do
     for _, name in ipairs(names) do
-      if observe.has(name, segments[segment]) then
+      if known[name] and observe.has(name, segments[segment]) then
         local numbers, curves, without = known[name](plan, data, segment, segments[segment].repeat_)
         for key, curve in pairs(curves) do profiles["s" .. segment .. "/" .. key] = curve end
         for key, v in pairs(segment == main and numbers or {}) do metrics[key] = v end
         for key, n in pairs(segment == main and without or {}) do left_out[key] = n[1] > 0 and n or nil end
       end
     end
+  end
+  for _, name in ipairs(names) do
+    if observe.anywhere(name) then observations(plan, data, segments, profiles) end
   end
   return metrics, profiles, left_out
 end

@@ -35,6 +35,8 @@ over numbers and over the cell, but not over values of the stream: comparing or 
 | `h * x`, `x / 2`, `-x` | multiplication by a number |
 | `x + y`, `x - y` | two values of one shape; `z + b` with a parameter vector b (1, d) is a bias |
 | `ph.mul(x, y)` | elementwise product |
+| `(h / (1 + t)) * x`, `ph.damping { d, step = h * (1 + t) }` | t, the last argument of a stream's block, counts its iterations from 0; its arithmetic (`+ - * / ^` and functions such as `ph.tanh(t)`) is one table of numbers in the IR |
+| `ph.term(0.01, e)`, `ph.observe("energy", e)` | adds 0.01 e to the loss at each iteration; names e for the measure `ph.observed()`. e is one number a sample |
 | `ph.affine(d)(z)` | a layer: a function that owns parameters. One layer object used twice in a block shares them |
 
 Outside a block the same functions work on tensors: a rank-2 tensor is a matrix, a rank-1 tensor a state, `ph.batch(t)` a set
@@ -109,7 +111,8 @@ whose text is recorded with the spec's. Instructions and memory of loading and o
 local function cell_text(s) return (tostring(s):gsub("|", "\\|"):gsub("\n", " ")) end
 
 local kind_words <const> = {
-  integer = "whole number", number = "number", string = "string", boolean = "true or false", ["function"] = "function",
+  integer = "whole number", number = "number", per_iteration = "number, or one for each iteration",
+  string = "string", boolean = "true or false", ["function"] = "function",
   callable = "function or layer", any = "any data",
   table = "table", list = "list", init = "init", task = "task", protocol = "protocol", block = "table",
   edition = "whole number", grid = "table",
