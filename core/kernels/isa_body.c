@@ -12,6 +12,11 @@
 #include "kernels/kern_tables.h"
 
 #if PH_DOUBLE
+#include "kernels/isa_abreast.h"
+#include "kernels/isa_normal.h"
+#endif
+
+#if PH_DOUBLE
 #define PH_TABLE PH_PASTE(PH_PASTE(ph_kern_, PH_ISA), _f64)
 #else
 #define PH_TABLE PH_PASTE(PH_PASTE(ph_kern_, PH_ISA), _f32)
@@ -55,4 +60,13 @@ const ph_kern PH_TABLE = {
     .first_nonfinite = k_first_nonfinite,
     .sumsq = k_sumsq,
     .dot = k_dot,
+#if PH_DOUBLE
+    .normal = k_normal,
+    .normal8 = k_normal8,
+    .cayley8 = k_cayley8,
+    .damp8 = k_damp8,
+    .gram8 = k_gram8,
+    .gemv8 = k_gemv8,
+    .norm8 = k_norm8,
+#endif
 };

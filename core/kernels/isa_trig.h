@@ -115,7 +115,7 @@ PH_INL vec sin_turned(vec a, ireal turns) {
   const vec w = (real)1 - h;
   const vec sine = vfma(r * z, horner(sin_coef, PH_COUNT(sin_coef), z), r);
   const vec cosine = w + vfma(z * z, horner(cos_coef, PH_COUNT(cos_coef), z), ((real)1 - w) - h);
-  const ivec minus = (n & 2) << (8 * (int)sizeof(real) - 2);
+  const ivec minus = ((n & 2) == 2) & (ivec)bc((real)-0.0);
   return (vec)((ivec)vsel((n & 1) == 1, cosine, sine) ^ minus);
 }
 

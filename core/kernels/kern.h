@@ -16,6 +16,7 @@
 
 #include <stdint.h>
 
+#include "base/rng.h"
 #include "base/tensor.h"
 #include "kernels/activations.h"
 
@@ -147,7 +148,31 @@ typedef struct ph_kern {
   /* Sum of squares of n elements in double, fixed order; of products, each rounded to double, from the first to the last. */
   double (*sumsq)(int64_t n, const void *x);
   double (*dot)(int64_t n, const void *x, const void *y);
+
+  /* ---- float64 alone (NULL in the float32 table): random numbers in bulk, and eight problems abreast ---- */
+
+  /* x (n): numbers first, first + 1, ... of ph_rng_normal times `scale`, with the bits of the numbers one by one. */
+  void (*normal)(ph_rng rng, uint64_t first, double scale, int64_t n, double *x);
+  /* x (2 pairs, 8): lane l of row i is number 2 (pair + l stride) + i of the stream times `scale`. */
+  void (*normal8)(ph_rng rng, uint64_t pair, uint64_t stride, double scale, int64_t pairs, double *x);
+
+  /* Arrays (.., 8): element (i, j) of the matrices of eight problems is eight numbers side by side; nothing passes from one problem to
+   * another. d is a multiple of 4, at most PH_ABREAST_WIDTH. For one vector a problem two solves cost a third of two inverses. No
+   * pivoting: every pivot is >= 1 (laws.md 12). K (d,d) is scratch.
+   * x (d) <- C x, C = (I + S/2)^{-1} (I - S/2), S = U - U^T, U the strict upper triangle row by row, d(d-1)/2. 2/3 d^3 flops each. */
+  void (*cayley8)(int64_t d, const double *U, double *K, double *x);
+  /* x (d) <- (I + half R)^{-1} (I - half R) x, half (8), for R (d,d) symmetric and not negative. 2/3 d^3 flops each. */
+  void (*damp8)(int64_t d, const double *R, const double *half, double *K, double *x);
+  /* R (d,d) = L L^T; trace (8) = tr R, square (8) = ||R||_F^2. d^3 flops each. */
+  void (*gram8)(int64_t d, const double *L, double *R, double *trace, double *square);
+  /* y (d) = B (d,d) u (d) */
+  void (*gemv8)(int64_t d, const double *B, const double *u, double *y);
+  /* out (8) = Euclidean norms of x (d), scaled as in rownorm. */
+  void (*norm8)(int64_t d, const double *x, double *out);
 } ph_kern;
+
+/* Problems abreast, and the largest d of their matrices. */
+enum { PH_ABREAST = 8, PH_ABREAST_WIDTH = 64 };
 
 /* Elements of scratch for `inverse` (refine included): two padded matrices, a residual and panels. */
 #define PH_INV_SCRATCH(d) (4 * ((int64_t)(d) + 16) * ((int64_t)(d) + 16) + 32 * ((int64_t)(d) + 16) + 512)

@@ -6,7 +6,6 @@
 
 #include "base/la.h"
 #include "base/mem.h"
-#include "laws/gauss.h"
 
 ph_status ph_laws_check(const ph_laws_random *c, ph_err *err) {
   const struct {
@@ -57,17 +56,18 @@ void ph_laws_bench_fini(ph_laws_bench *b) {
   b->block = NULL;
 }
 
-static void draw_matrix(const ph_laws_random *c, const char *name, double scale, int64_t s, int64_t t, double *x) {
+static void draw_matrix(const ph_laws_bench *b, const ph_laws_random *c, const char *name, double scale, int64_t s,
+                        int64_t t, double *x) {
   uint64_t mm = (uint64_t)(c->width * c->width);
-  ph_laws_gauss(ph_rng_of(c->seed, name), (uint64_t)(s * c->depth + t) * mm, scale, (int64_t)mm, x);
+  b->k->normal(ph_rng_of(c->seed, name), (uint64_t)(s * c->depth + t) * mm, scale, (int64_t)mm, x);
 }
 
 /* b->A: zero but for the strict upper triangle. */
 static void draw_triangle(ph_laws_bench *b, const ph_laws_random *c, int64_t s, int64_t t) {
   int64_t d = c->width;
   int64_t n = d * (d - 1) / 2;
-  ph_laws_gauss(ph_rng_of(c->seed, "laws.A"), (uint64_t)((s * c->depth + t) * n), c->transport * PH_LAWS_TRIANGLE, n,
-                b->scratch);
+  b->k->normal(ph_rng_of(c->seed, "laws.A"), (uint64_t)((s * c->depth + t) * n), c->transport * PH_LAWS_TRIANGLE, n,
+               b->scratch);
   memset(b->A, 0, (size_t)(d * d) * sizeof *b->A);
   const double *next = b->scratch;
   for (int64_t i = 0; i < d - 1; i++) {
@@ -107,7 +107,7 @@ static void shifted(const ph_laws_bench *b, int64_t d, double a, const double *X
 ph_status ph_laws_draw_layer(ph_laws_bench *b, const ph_laws_random *c, int64_t s, int64_t t, ph_err *err) {
   int64_t d = c->width;
   draw_triangle(b, c, s, t);
-  draw_matrix(c, "laws.L", c->damping, s, t, b->L);
+  draw_matrix(b, c, "laws.L", c->damping, s, t, b->L);
   b->k->transpose(d, d, b->L, d, b->scratch, d);
   b->k->gemm(d, d, d, b->L, d, 1, b->scratch, d, NULL, 0, NULL, b->R, d);
   ph_status st = apply_guard(b, c, err);
@@ -124,20 +124,20 @@ ph_status ph_laws_draw_layer(ph_laws_bench *b, const ph_laws_random *c, int64_t 
 void ph_laws_draw_port(ph_laws_bench *b, const ph_laws_random *c, int64_t s, int64_t t) {
   int64_t d = c->width;
   int64_t n = c->inputs;
-  draw_matrix(c, "laws.B", c->step * c->port, s, t, b->B);
-  ph_laws_gauss(ph_rng_of(c->seed, "laws.u"), (uint64_t)((s * c->depth + t) * n * d), 1, n * d, b->rows);
+  draw_matrix(b, c, "laws.B", c->step * c->port, s, t, b->B);
+  b->k->normal(ph_rng_of(c->seed, "laws.u"), (uint64_t)((s * c->depth + t) * n * d), 1, n * d, b->rows);
   b->k->transpose(n, d, b->rows, d, b->other, n);
   b->k->gemm(d, n, d, b->B, d, 1, b->other, n, NULL, 0, NULL, b->inj, n);
 }
 
 void ph_laws_draw_control(ph_laws_bench *b, const ph_laws_random *c, int64_t s, int64_t t) {
-  draw_matrix(c, "laws.W", c->control, s, t, b->B);
+  draw_matrix(b, c, "laws.W", c->control, s, t, b->B);
 }
 
 void ph_laws_draw_start(ph_laws_bench *b, const ph_laws_random *c, const char *name, int64_t s, double *x) {
   int64_t d = c->width;
   int64_t n = c->inputs;
-  ph_laws_gauss(ph_rng_of(c->seed, name), (uint64_t)(s * n * d), 1, n * d, b->rows);
+  b->k->normal(ph_rng_of(c->seed, name), (uint64_t)(s * n * d), 1, n * d, b->rows);
   b->k->transpose(n, d, b->rows, d, x, n);
 }
 

@@ -144,7 +144,8 @@ static ph_status conserve_abreast(job *j, ph_laws_bench *b, int64_t s, ph_err *e
 ph_status ph_laws_conserve(const ph_laws_random *c, ph_pool *pool, double *norm, double *bound, int64_t *guarded,
                            ph_err *err) {
   bool fit = ph_laws_lanes_fit(c);
-  job j = {.c = c, .run = fit ? conserve_abreast : conserve, .out = norm, .out2 = bound, .abreast = fit ? 8 : 1};
+  job j = {
+      .c = c, .run = fit ? conserve_abreast : conserve, .out = norm, .out2 = bound, .abreast = fit ? PH_ABREAST : 1};
   return run_all(&j, pool, NULL, guarded, err);
 }
 

@@ -2,41 +2,7 @@
 
 #include "base/la.h"
 #include "base/pool.h"
-#include "laws/gauss.h"
 #include "laws/laws.h"
-
-static void bulk_numbers_have_the_bits_of_single_ones(void **state) {
-  (void)state;
-  static double x[300];
-  ph_rng r = ph_rng_of(7, "laws.A");
-  for (int n = 0; n < 70; n++) {
-    for (uint64_t first = (1ull << 33) - 2; first < (1ull << 33) + 3; first++) { /* across a carry of the counter */
-      ph_laws_gauss(r, first, 0.3, n, x);
-      for (int i = 0; i < n; i++) {
-        double one = 0.3 * ph_rng_normal(r, first + (uint64_t)i);
-        assert_memory_equal(&one, &x[i], sizeof one);
-      }
-    }
-  }
-  for (uint64_t first = 0; first < 3000000; first += 300) { /* tails included */
-    ph_laws_gauss(r, first, 1, 300, x);
-    double one = ph_rng_normal(r, first + first % 300);
-    assert_memory_equal(&one, &x[first % 300], sizeof one);
-  }
-}
-
-static void numbers_side_by_side_are_those_of_their_streams(void **state) {
-  (void)state;
-  static double x[16 * 9];
-  ph_rng r = ph_rng_of(8, "laws.B");
-  ph_laws_gauss8(r, 5, 1000, 2, 9, x);
-  for (int lane = 0; lane < 8; lane++) {
-    for (int i = 0; i < 18; i++) {
-      double one = 2 * ph_rng_normal(r, 10 + 2000 * (uint64_t)lane + (uint64_t)i);
-      assert_memory_equal(&one, &x[8 * i + lane], sizeof one);
-    }
-  }
-}
 
 static ph_laws_random config(int64_t width, int64_t inputs) {
   return (ph_laws_random){.seed = 3,
@@ -196,8 +162,6 @@ static int start_la(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      PH_TEST(bulk_numbers_have_the_bits_of_single_ones),
-      PH_TEST(numbers_side_by_side_are_those_of_their_streams),
       PH_TEST(side_by_side_equals_one_by_one),
       PH_TEST(bits_do_not_depend_on_threads),
       PH_TEST(norms_stay_below_the_ceiling_and_reach_it),

@@ -304,7 +304,7 @@ class Deviations(Base):
     def test_a_note_without_a_field(self):
         self.expect(0, "deviate", "experiments/mini", "--reason", "power cut on the second day")
         self.assertIn("power cut", self.expect(10, "verdict", "mini.lua"))
-        self.assertIn("as it was locked", self.expect(2, "deviate", "mini.lua", "--reason", "x"))
+        self.assertIn("the spec is unchanged", self.expect(2, "deviate", "mini.lua", "--reason", "x"))
 
 
 class Recovery(Base):

@@ -41,8 +41,8 @@ HOME = {
     "lauxlib.h": ["vm"],
     "histedit.h": ["vm"],
     "editline/": ["vm"],
-    "immintrin.h": ["core/kernels", "core/laws"],
-    "arm_neon.h": ["core/kernels", "core/laws"],
+    "immintrin.h": ["core/kernels"],
+    "arm_neon.h": ["core/kernels"],
 }
 
 # foreign types that must not appear in a core header

@@ -272,6 +272,9 @@ static double REF(dot)(int64_t n, const void *x, const void *y) {
 
 #include "ref_pair.h"
 #include "ref_solve.h"
+#if REF_ABREAST
+#include "ref_abreast.h"
+#endif
 
 const ph_kern REF_TABLE = {
     .name = "ref",
@@ -311,4 +314,13 @@ const ph_kern REF_TABLE = {
     .first_nonfinite = REF(first_nonfinite),
     .sumsq = REF(sumsq),
     .dot = REF(dot),
+#if REF_ABREAST
+    .normal = REF(normal),
+    .normal8 = REF(normal8),
+    .cayley8 = REF(cayley8),
+    .damp8 = REF(damp8),
+    .gram8 = REF(gram8),
+    .gemv8 = REF(gemv8),
+    .norm8 = REF(norm8),
+#endif
 };
