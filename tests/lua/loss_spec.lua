@@ -94,6 +94,47 @@ describe("the loss of an experiment", function()
   end)
 end)
 
+describe("a spec with a loss and a term", function()
+  it("trains: both become smaller, and the loss counts both", function()
+    local e = assert(spec.load_text([[
+local ph = require "ph"
+return ph.experiment {
+  name = "t", task = ph.task.teacher { width = 3, split = { train = 64, val = 4, test = 4 } }, loss = "mse",
+  train = ph.adam { epochs = 2, lr = 0.1, monitor = "val.loss" },
+  model = function()
+    return { ph.affine(4), ph.stream { depth = 5, tied = true, block = function(z)
+      local size = ph.square(ph.linear(1)(z))
+      ph.term(0.01, size)
+      ph.observe("size", size)
+      return z + ph.affine(4)(ph.tanh(z)) / 5
+    end }, ph.affine(1) }
+  end,
+}
+]], "t.lua"))
+    local one = job.cells(e)[1].jobs[1]
+    local set = one.load().train
+    local data <close> = native.data(set.x, set.y)
+    local plan <close> = native.plan(one.ir, { batch = 64 })
+    plan:init(1)
+    local function measured()
+      local out = plan:eval(data, nil, true)
+      local sizes = plan:probe(data, nil, { segment = 2, observe = true }).observe
+      assert.same({ 64, 5 }, sizes:shape())
+      local fit, term = (out.out:cast "f64" - set.y:cast "f64"):norm() ^ 2 / 64, 0
+      for i = 1, 64 do
+        for t = 1, 5 do term = term + 0.01 * sizes:at(i, t) / 64 end
+      end
+      near(out.loss, fit + term, { atol = 1e-5, why = "float32 outputs" })
+      return fit, term
+    end
+    local fit, term = measured()
+    for _ = 1, 150 do plan:step(data, nil, { kind = "adam", lr = 0.01, beta1 = 0.9, beta2 = 0.999, eps = 1e-8 }) end
+    local fit_after, term_after = measured()
+    assert.is_true(fit_after < 0.5 * fit)
+    assert.is_true(term_after < term)
+  end)
+end)
+
 describe("a monitored value", function()
   it("that the task cannot have is refused", function()
     local e, errors = spec.load_text((text_of "" :gsub(", monitor = \"val.loss\"", "")), "t.lua")

@@ -113,6 +113,15 @@ describe("segments", function()
     assert.equal(1, select(2, text(stream(ph.tanh), function(z) return z end):gsub("segment", "")))
   end)
 
+  it("of stages that give what they take stay when they mark something", function()
+    local t = text(ph.tanh, stream(ph.tanh), function(z)
+      ph.term(0.5, ph.square(ph.param { 1, 3, init = "ones" } * z))
+      return z
+    end)
+    assert.matches("result n0\nterm 0.5 n2\nend\nloss none\n$", t)
+    assert.equal(t, (native.ir_check(t)))
+  end)
+
   it("over time carry a state of their own width and may read every step", function()
     local function step(x, u) return ph.tanh(ph.linear(5)(x) + ph.linear { 5, name = "U" } (u)) end
     local input = { positions = 7, features = 3 }

@@ -221,7 +221,7 @@ local function stage_segment(model, stages, first, last, shape, name)
     z = must_be_state("stage", stages[i], symbol.record(trace, stages[i], z))
     trace.width = z.cols
   end
-  if rawequal(z, start) then return nil, shape end
+  if rawequal(z, start) and not trace.marks then return nil, shape end
   return segment_text(name, z, nil, trace.marks), { pos = z.pos, wide = z.wide, cols = z.cols }
 end
 
