@@ -134,6 +134,32 @@ class Tracked(Planted):
         self.assertIn("planted.c:1:", out)
 
 
+class Words(Planted):
+    def complaint(self, name, text):
+        """What words.sh says in a tree that holds itself and one file."""
+        self.plant("tests/lint/words.sh", (HERE / "words.sh").read_text(encoding="utf-8")).chmod(0o755)
+        self.plant(name, text)
+        subprocess.run("git init -q . && git add -A", shell=True, cwd=self.folder, check=True)
+        return self.said(self.folder / "tests/lint/words.sh")
+
+    def test_phrases_that_are_not_english(self):
+        for name, text, message in (
+            ("a.lua", "-- it can" + " not be read\n", 'write "cannot"'),
+            ("a.md", "Marked for" + " ever.\n", 'write "permanently" or "forever"'),
+            ("a.c", "/* %s is" + " no number */\n", 'write "is not a"'),
+            ("a.lua", "-- the fault is" + " told\n", "a program reports"),
+            ("a.lua", 'error("a matrix is' + ' needed")\n', "must be WHAT, got VALUE"),
+            ("a.c", "int a; /* cut off," + " */\n", "end the sentence"),
+        ):
+            code, out = self.complaint(name, text)
+            self.assertEqual(code, 1, text + out)
+            self.assertIn(message, out)
+
+    def test_good_sentences(self):
+        text = "-- There is no row, it is no longer here, they are told apart; no lock is needed.\n"
+        self.assertEqual(self.complaint("a.lua", text), (0, ""))
+
+
 class Layers(Planted):
     lint = [HERE / "layers.py"]
 
