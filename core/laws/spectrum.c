@@ -5,7 +5,7 @@
 
 #include "base/la.h"
 #include "base/mem.h"
-#include "laws/laws.h"
+#include "laws/walk.h"
 
 typedef struct job {
   int64_t layers, d;
@@ -63,7 +63,7 @@ static double moved(int64_t d, const double *a, const double *b) {
   double most = 0;
   for (int64_t i = 0; i < d; i++) {
     if (isfinite(a[i]) || isfinite(b[i])) {
-      most = fmax(most, fabs(a[i] - b[i]) / (1 + fabs(a[i])));
+      most = ph_laws_worse(most, fabs(a[i] - b[i]) / (1 + fabs(a[i])));
     }
   }
   return most;

@@ -77,7 +77,7 @@ static ph_status run_all(job *j, ph_pool *pool, double *worst, int64_t *guarded,
     if (me->err.code && !st) {
       st = ph_err_set(err, me->err.code, "%s", me->err.text);
     }
-    most = fmax(most, me->worst);
+    most = ph_laws_worse(most, me->worst);
     count += me->guarded;
     ph_laws_bench_fini(&me->bench);
   }
@@ -170,7 +170,7 @@ static ph_status rebuild(ph_laws_bench *b, int64_t d, const double *X, double *G
 static double distance(int64_t n, const double *a, const double *b, double scale) {
   double most = 0;
   for (int64_t i = 0; i < n; i++) {
-    most = fmax(most, fabs(a[i] - scale * b[i]));
+    most = ph_laws_worse(most, fabs(a[i] - scale * b[i]));
   }
   return most;
 }
@@ -189,7 +189,8 @@ static ph_status explicit_layer(worker *me, const ph_laws_random *c, ph_err *err
   if (st) {
     return st;
   }
-  me->worst = fmax(me->worst, fmax(distance(d * d, b->A, S, 1), distance(d * d, b->L, b->R, c->step)));
+  double off = ph_laws_worse(distance(d * d, b->A, S, 1), distance(d * d, b->L, b->R, c->step));
+  me->worst = ph_laws_worse(me->worst, off);
   b->k->gemm(d, n, d, b->A, d, 1, b->x, n, NULL, 0, NULL, b->y, n);
   b->k->gemm(d, n, d, b->L, d, 1, b->x, n, b->y, n, NULL, b->y, n);
   b->k->axpby(d, n, 1, b->x, n, -1, b->y, n, b->x, n);

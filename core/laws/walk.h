@@ -13,4 +13,7 @@ bool ph_laws_lanes_fit(const ph_laws_random *c);
 ph_status ph_laws_lanes_walk(const ph_laws_random *c, int64_t s, double *norm, double *bound, int64_t *guarded,
                              ph_err *err) PH_MUST_CHECK;
 
+/* The larger of two figures of what went wrong; NaN when one is: fmax would drop it, and nothing would have gone wrong. */
+static inline double ph_laws_worse(double a, double b) { return a != a || a > b ? a : b; }
+
 #endif

@@ -5,8 +5,10 @@ local job = require "ph.run.job"
 local lacking = require "ph.lang.lacking"
 local measure = require "ph.run.measure"
 local native = require "ph.native"
+local ph = require "ph"
 local plans = require "ph.run.plans"
 local registration = require "ph.registry.registration"
+local result = require "ph.laws.result"
 local spec = require "ph.spec"
 local summary = require "ph.run.summary"
 local work = require "ph.run.work"
@@ -404,5 +406,86 @@ return ph.experiment {
     local beside <const> = "0.9 * z + ph.damping { d, step = 1 } * ph.tanh(z)"
     assert.matches("state channel %-1.2643, meter %-1.2643", text_of(beside))
     assert.matches("state channel %-?[%d.]+ %[", text_of "ph.cayley { d } * z + 0.1 * (ph.cayley { d } * z)")
+  end)
+end)
+
+-- ---- laws of what is not a number, and of what they are not about ----
+
+describe("a law", function()
+  local function stream_with(name, value)
+    local given = { step = 0.1 }
+    for k, letter in ipairs { "A", "L", "B" } do
+      given[letter] = native.random("normal", k, "silent", { 48, 4, 4 }, 1.0, "f64")
+    end
+    if name then given[name]:put(value, 17, 2, 3) end
+    return ph.law_stream(given)
+  end
+
+  local function refused(pattern, f, ...)
+    local ok, problem = pcall(f, ...)
+    assert.is_false(ok)
+    assert.matches(pattern, tostring(problem))
+  end
+
+  local nan <const> = 0 / 0
+  local function numbers(...) return native.from({ ... }, "f64") end
+
+  it("refuses what is not finite, and names the layer", function()
+    for _, name in ipairs { "A", "L", "B" } do
+      refused("stream: " .. name .. " of layer 17 has an entry that is not finite", stream_with, name, nan)
+    end
+    local s, u = stream_with(), native.random("normal", 4, "silent", { 48, 4 }, 1.0, "f64")
+    refused("ceiling: x0 has an entry that is not finite", ph.ceiling, s, numbers(1, nan, 0, 0), u)
+    refused("gradient_bracket: the gradient has an entry that is not finite", ph.gradient_bracket, s,
+      numbers(1, nan, 0, 0))
+  end)
+
+  it("does not hold where a figure on the way is not a number", function()
+    local function is_nan(v) return v ~= v end
+    assert.same({ 2, 1 }, { result.most(1, 2), result.least(1, 2) })
+    for _, f in ipairs { result.most, result.least } do assert.is_true(is_nan(f(1, nan)) and is_nan(f(nan, 1))) end
+    assert.is_false(result.new({ value = nan, ok = true }).ok)
+    local s = stream_with()
+    s.layers[9].Lam:put(nan, 1, 1)
+    local u = native.random("normal", 4, "silent", { 48, 4 }, 1.0, "f64")
+    assert.is_false(ph.ceiling(s, numbers(1, 2, 3, 4), u).ok)
+    assert.is_false(ph.gradient_bracket(s, numbers(1, 2, 3, 4)).ok)
+  end)
+
+  it("holds for a stream that is zero throughout", function()
+    local s = stream_with()
+    assert.is_true(ph.ceiling(s, numbers(0, 0, 0, 0), native.tensor({ 48, 4 }, "f64")).ok)
+    assert.is_true(ph.gradient_bracket(s, numbers(0, 0, 0, 0)).ok)
+  end)
+
+  it("measures the norm of any matrix: 1 of a rotation, 1 + sqrt 2 of a shear", function()
+    local rotation = ph.contraction(ph.tensor { { 0, -1 }, { 1, 0 } })
+    assert.same({ true, false, 2 }, { rotation.ok, rotation.symmetric, rotation.kernel })
+    near(1, rotation.value, { atol = 1e-15, why = "rounding of an SVD" })
+    local shear = ph.contraction(ph.tensor { { 1, 2 }, { 0, 1 } })
+    near(1 + math.sqrt(2), shear.value, { atol = 1e-14, why = "rounding of an SVD" })
+    assert.is_false(shear.ok)
+    assert.is_true(ph.contraction(ph.damping { 4, step = 1 } * ph.cayley { 4 }).ok)
+  end)
+
+  it("refuses a matrix that its statement is not about", function()
+    local shear, minus = ph.tensor { { 1, 2 }, { 0, 1 } }, -1 * ph.eye(2)
+    refused("damping: the matrix is not symmetric: R %- R%^T has an entry of size 2", ph.damping_of,
+      { R = shear, step = 1 })
+    refused("not positive semidefinite: its smallest eigenvalue is %-1", ph.damping_of, { R = minus, step = 1 })
+    refused("cayley: the matrix is not skew: S %+ S%^T has an entry of size 2", ph.cayley_of, ph.eye(2))
+    refused("volume: the matrix is not symmetric", ph.volume, shear, 1)
+    refused("meter_error: the matrix is not positive semidefinite", ph.meter_error, minus, 1)
+    refused("reach: the matrix is not orthogonal: C%^T C %- I has an entry of size 3", ph.reach, 2 * ph.eye(2))
+    refused("splitting_error: the matrix is not skew", ph.splitting_error, ph.eye(2), ph.eye(2), 1)
+    assert.is_userdata(ph.damping_of { R = ph.tensor { { 2, 1 }, { 1, 2 } }, step = 1 })
+    assert.is_userdata(ph.cayley_of(ph.tensor { { 0, -3 }, { 3, 0 } }))
+  end)
+
+  it("halves no further than float64 has digits", function()
+    local r = ph.meter_error(ph.eye(3), 1, 400)
+    near(8, r.value, { atol = 1e-9, why = "the ratio tends to 8" })
+    assert.is_true(r.ok)
+    assert.matches("after 320 halvings float64 has no digits left for it", r.means)
   end)
 end)

@@ -4,6 +4,7 @@
 -- a parameter matrix. Both ways the row of the op table decides: symbols become nodes of the IR,
 -- tensors are evaluated by the same kernels.
 
+local domains = require "ph.lang.domains"
 local iteration = require "ph.lang.iteration"
 local kinds = require "ph.schema.kinds"
 local native = require "ph.native"
@@ -66,6 +67,15 @@ local function eager_argument(row, i, v)
   return v:reshape { 1, v:count() }, true
 end
 
+--- Refuses what the op is not meant for. Inside a block nothing is known of a matrix but how it was made; there the
+-- certificate says what that means.
+local function check_domains(row, tensors)
+  for i, t in ipairs(tensors) do
+    local problem = domains.problem(row.args:sub(i, i), t)
+    if problem then schema.fail(row.name, "the matrix is %s", problem) end
+  end
+end
+
 local function eager(name, args, attrs)
   local tensors, samples, batched, single = {}, {}, false, false
   for i, v in ipairs(args) do
@@ -73,6 +83,7 @@ local function eager(name, args, attrs)
     batched = batched or is_batch(v)
     single = single or (samples[i] and not is_batch(v))
   end
+  check_domains(op_table.row(name), tensors)
   local ok, out = pcall(native.op, name, tensors, attrs or {}, samples)
   if not ok then schema.fail(name, "%s", symbol.without_name(name, out)) end
   if batched then return ops.batch(out) end

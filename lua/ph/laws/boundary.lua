@@ -60,7 +60,8 @@ end
 
 --- ||Lam C - exp(-S - hR)||: the three parts (transport and damping of third order, the commutator of second).
 function boundary.splitting(S, R, h)
-  result.square("splitting", S)
+  result.meant("splitting_error", "k", S)
+  result.meant("splitting_error", "p", R)
   local C, Lam, hR = maps.cayley(S), maps.damping(R, h), R * h
   local function norm(X) return la.svd(X):at(1) end
   local value = norm(Lam * C - maps.exp(-S - hR))

@@ -8,21 +8,30 @@ local la = native.la
 
 local dissipation = {}
 
---- Norm of Lam and its spectrum (ascending list `spectrum`, `kernel` = multiplicity of the eigenvalue 1).
+-- Eigenvalues of a symmetric matrix, ascending; singular values of any other, ascending.
+local function spectrum_of(M, symmetric)
+  if symmetric then return la.eigh((M + M:transpose()) / 2.0):totable() end
+  local out = la.svd(M):totable()
+  table.sort(out)
+  return out
+end
+
+--- Norm of a matrix and its spectrum, an ascending list: the eigenvalues of a symmetric one such as Lambda, else the
+-- singular values; `kernel` = how many are 1.
 function dissipation.contraction(Lam)
-  local d = result.square("contraction", Lam)
-  local asymmetry = result.max_abs(Lam - Lam:transpose())
-  local spectrum = la.eigh((Lam + Lam:transpose()) / 2.0):totable()
-  local value = math.max(math.abs(spectrum[1] or 0), math.abs(spectrum[d] or 0))
-  local kernel = 0
+  local d, tol = result.square("contraction", Lam), 1e-12
+  local symmetric = result.max_abs(Lam - Lam:transpose()) <= tol
+  local spectrum, kernel = spectrum_of(Lam, symmetric), 0
   for _, v in ipairs(spectrum) do
-    if v > 1 - 1e-10 then kernel = kernel + 1 end
+    if math.abs(v - 1) < 1e-10 then kernel = kernel + 1 end
   end
-  local tol = 1e-12
-  local ok = value <= 1 + tol and asymmetry <= tol and (spectrum[1] or 0) > -1 - tol
+  local value = result.most(math.abs(spectrum[1] or 0), math.abs(spectrum[d] or 0))
   return result.new {
-    law = "contraction ||Lambda||", value = value, tol = tol, ok = ok, spectrum = spectrum, kernel = kernel,
-    means = string.format("damping never amplifies; %d of %d directions are left alone", kernel, d),
+    law = symmetric and "contraction ||Lambda||" or "contraction ||M||", value = value, tol = tol,
+    ok = value <= 1 + tol, spectrum = spectrum, symmetric = symmetric, kernel = kernel,
+    means = string.format(
+      symmetric and "damping never amplifies; %d of %d directions are left alone"
+        or "the matrix is not symmetric, so these are singular values; %d of %d are 1", kernel, d),
   }
 end
 
@@ -44,7 +53,7 @@ end
 --- of the series (7). `sign` of the determinant; `series[k]` with k terms, `error` = meter - value
 --- without cancellation (eigenvalues below 2).
 function dissipation.volume_of(R, h)
-  result.square("volume", R)
+  result.meant("volume", "p", R)
   local xs = maps.spectrum(R, h)
   local value, sign, excess = maps.log_volume(xs), 1, 0.0
   for _, x in ipairs(xs) do
@@ -69,9 +78,13 @@ function dissipation.series(xs, terms)
   return out
 end
 
+--- Below this the numbers of float64 lose digits.
+local smallest_error <const> = 1e-290
+
 --- The meter's error at steps h, h/2, ... (`count` halvings) for one R, and the ratios, which
 -- are never below 8 for h lambda_max < 2.
 function dissipation.meter_error(R, h, count)
+  result.meant("meter_error", "p", R)
   local base, errors, ratios = maps.spectrum(R, h), {}, {}
   if (base[#base] or 0) >= 2 then
     error(string.format("meter_error: h lambda_max = %.4g, the series needs less than 2", base[#base]), 0)
@@ -79,14 +92,16 @@ function dissipation.meter_error(R, h, count)
   for k = 0, count or 4 do
     local sum = 0.0
     for _, x in ipairs(base) do sum = sum + maps.meter_excess(x * 0.5 ^ k) end
+    if k > 0 and sum < smallest_error then break end
     errors[k + 1] = sum
     if k > 0 then ratios[k] = errors[k] / sum end
   end
-  local least = math.huge
-  for _, r in ipairs(ratios) do least = math.min(least, r) end
+  local least, halvings = result.least(math.huge, table.unpack(ratios)), #errors - 1
+  local cut = halvings < (count or 4)
+    and string.format("; after %d halvings float64 has no digits left for it", halvings) or ""
   return result.new {
     law = "meter error, smallest halving ratio", value = least, tol = 1e-9, ok = least >= 8 - 1e-9, errors = errors,
-    ratios = ratios, means = "-h tr R is off by sum (h r)^3/12 + ...; halving h gains a factor of at least 8",
+    ratios = ratios, means = "-h tr R is off by sum (h r)^3/12 + ...; halving h gains a factor of at least 8" .. cut,
   }
 end
 

@@ -3,6 +3,8 @@
 -- A result has `law`, `value`, `tol`, `ok` (true, false, or nil where a law only measures) and `means`; a law may add
 -- fields of its own, named in its description. Printing it gives one line.
 
+local domains = require "ph.lang.domains"
+
 local result = {}
 
 local Result = { __name = "ph.law" }
@@ -21,14 +23,39 @@ function Result.__tostring(r)
   return string.format("%s = %s%s%s - %s", r.law, short(r.value), tolerance, verdict, r.means)
 end
 
---- result.new { law =, value =, tol =, ok =, means =, ... }
-function result.new(fields) return setmetatable(fields, Result) end
+--- result.new { law =, value =, tol =, ok =, means =, ... } A value that is not a number holds for nothing.
+function result.new(fields)
+  if fields.value ~= fields.value and fields.ok ~= nil then fields.ok = false end
+  return setmetatable(fields, Result)
+end
+
+local function extreme(beats)
+  return function(first, ...)
+    for _, v in ipairs { ... } do
+      if first == first and (v ~= v or beats(v, first)) then first = v end
+    end
+    return first
+  end
+end
+
+--- The largest and the smallest of some numbers; NaN when one of them is, so that no comparison can succeed: Lua's own
+-- math.max and math.min leave NaN out.
+result.most = extreme(function(v, most) return v > most end)
+result.least = extreme(function(v, least) return v < least end)
 
 --- Largest absolute element; NaN when one is not finite, so that no comparison with a tolerance can succeed.
 function result.max_abs(t)
   if t:count() == 0 then return 0.0 end
   if t:first_nonfinite() then return 0 / 0 end
   return math.max(math.abs(t:min()), math.abs(t:max()))
+end
+
+--- Raises with a clear line unless `t` is a square matrix that fits the letter (ph.lang.domains); returns its size.
+function result.meant(law, letter, t)
+  local d = result.square(law, t)
+  local problem = domains.problem(letter, t)
+  if problem then error(string.format("%s: the matrix is %s", law, problem), 0) end
+  return d
 end
 
 --- Raises with a clear line unless `t` is a square matrix; returns its size.

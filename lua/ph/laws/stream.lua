@@ -28,7 +28,16 @@ end
 local function stack_depth(name, t)
   local shape = type(t) == "userdata" and t:shape() or {}
   if #shape ~= 3 then error(string.format("stream: %s must be a stack (layers, d, d)", name), 0) end
+  local bad = t:first_nonfinite()
+  if bad then
+    local layer = (bad - 1) // (shape[2] * shape[3]) + 1
+    error(string.format("stream: %s of layer %d has an entry that is not finite", name, layer), 0)
+  end
   return shape[1], shape[2]
+end
+
+local function must_be_finite(law, name, t)
+  if t:first_nonfinite() then error(string.format("%s: %s has an entry that is not finite", law, name), 0) end
 end
 
 --- A stream from its parameters: A, L (layers, d, d), B optional (layers, d, d),
@@ -36,6 +45,7 @@ end
 function stream.new(p)
   local depth, width = stack_depth("A", p.A)
   if stack_depth("L", p.L) ~= depth then error("stream: A and L have different depths", 0) end
+  if p.B and stack_depth("B", p.B) ~= depth then error("stream: A and B have different depths", 0) end
   if type(p.step) ~= "number" or p.step <= 0 then error("stream: step must be a number above 0", 0) end
   local layers = {}
   for t = 1, depth do
@@ -117,7 +127,11 @@ local function inputs_of(s, u)
   if #shape ~= 2 or shape[1] ~= s.depth then
     error(string.format("ceiling: u must be (%d, inputs of a port), got (%s)", s.depth, table.concat(shape, ", ")), 0)
   end
+  must_be_finite("ceiling", "u", u)
 end
+
+--- By how much a is above b, as a part of b; 0 is not above 0.
+local function excess(a, b) return a == 0 and b == 0 and 0.0 or a / b - 1 end
 
 --- Runs the stream from x0 with inputs u (depth, columns of B) and sets every state beside the ceiling (3) and the
 --- energy beside (4). `norms`, `bounds` (from layer 0), `energy` = list of { change, dissipated, supplied }, `residual`
@@ -125,6 +139,7 @@ end
 function stream.ceiling(s, x0, u)
   check("ceiling", s)
   inputs_of(s, u)
+  must_be_finite("ceiling", "x0", x0)
   local x, bound, worst, residual = x0, x0:norm(), -math.huge, 0.0
   local norms, bounds, energy = { bound }, { bound }, {}
   for t, layer in ipairs(s.layers) do
@@ -134,10 +149,10 @@ function stream.ceiling(s, x0, u)
     local ledger, y = stream.energy(layer, s.step, x, port)
     bound = bound + maps.allowance(s.step, layer.B, ut)
     local scale = 1 + y:norm() ^ 2 + norms[t] ^ 2
-    residual = math.max(residual, math.abs(ledger.change + ledger.dissipated - ledger.supplied) / scale)
+    residual = result.most(residual, math.abs(ledger.change + ledger.dissipated - ledger.supplied) / scale)
     x, energy[t] = y, ledger
     norms[t + 1], bounds[t + 1] = x:norm(), bound
-    worst = math.max(worst, norms[t + 1] / bound - 1)
+    worst = result.most(worst, excess(norms[t + 1], bound))
   end
   return result.new {
     law = "largest norm above the ceiling", value = worst, tol = 1e-12, ok = worst <= 1e-12, norms = norms,
@@ -163,6 +178,7 @@ end
 --- Gradients from the last layer down (eq. 14) beside the bracket (15). `norms[1]` is layer 0.
 function stream.gradient(s, gL)
   check("gradient", s)
+  must_be_finite("gradient_bracket", "the gradient", gL)
   local g, norms, lower, upper = gL, {}, {}, {}
   norms[s.depth + 1] = g:norm()
   lower[s.depth + 1], upper[s.depth + 1] = norms[s.depth + 1], norms[s.depth + 1]
@@ -172,7 +188,7 @@ function stream.gradient(s, gL)
     local lo, hi = stream.layer_bracket(layer)
     g = layer.C and maps.backward(layer.C, layer.Lam, g) or layer.M:transpose() * g
     norms[t], lower[t], upper[t] = g:norm(), lower[t + 1] * lo, upper[t + 1] * hi
-    worst = math.max(worst, norms[t] / upper[t] - 1, lower[t] / norms[t] - 1)
+    worst = result.most(worst, excess(norms[t], upper[t]), excess(lower[t], norms[t]))
   end
   return result.new {
     law = "gradient outside its bracket", value = worst, tol = 1e-9, ok = worst <= 1e-9, norms = norms, lower = lower,

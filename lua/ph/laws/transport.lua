@@ -31,7 +31,7 @@ end
 --- How far C is from what no Cayley transport can be: the smallest singular value of I + C. It is 0 for reflections
 --- (det -1) and for rotations by pi; the generator grows like 2/value. `sign` is that of the determinant.
 function transport.reach(C)
-  result.square("reach", C)
+  result.meant("reach", "o", C)
   local s = la.svd(native.eye(C:shape()[1]) + C)
   local _, sign = la.logdet(C)
   local value, tol = s:at(s:count()), 1e-12

@@ -3,6 +3,7 @@
 local native = require "ph.native"
 local m = require "ph.laws.measures"
 local stream = require "ph.laws.stream"
+local result = require "ph.laws.result"
 local la = native.la
 
 local law = { name = "capacity", figure = "fig5" }
@@ -143,7 +144,7 @@ local function gather(seeds, path, field)
 end
 
 local function extremes(list)
-  return math.min(table.unpack(list)), math.max(table.unpack(list))
+  return result.least(table.unpack(list)), result.most(table.unpack(list))
 end
 
 local function summarize(seeds)

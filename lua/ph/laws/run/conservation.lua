@@ -2,6 +2,7 @@
 
 local native = require "ph.native"
 local m = require "ph.laws.measures"
+local result = require "ph.laws.result"
 
 local law = { name = "conservation", figure = "fig1" }
 local overflow <const> = 1.3407807929942596e154 -- the square of more than this is not a float64
@@ -26,7 +27,7 @@ local function tightness(norm, bound)
     for _, v in ipairs(r:totable()) do
       if not (v <= 1 + 1e-12) then violations = violations + 1 end
     end
-    worst, medians[k - 1] = math.max(worst, r:max()), r:quantile(0.5)
+    worst, medians[k - 1] = result.most(worst, r:max()), r:quantile(0.5)
   end
   return medians, worst, violations
 end

@@ -2,6 +2,7 @@
 
 local native = require "ph.native"
 local m = require "ph.laws.measures"
+local result = require "ph.laws.result"
 
 local law = { name = "gradient", figure = "fig3" }
 
@@ -38,7 +39,7 @@ end
 local function worst_step(q)
   local worst = 0.0
   for _, row in ipairs(q:totable()) do
-    for k = 2, #row do worst = math.max(worst, row[k - 1] / row[k]) end
+    for k = 2, #row do worst = result.most(worst, row[k - 1] / row[k]) end
   end
   return worst
 end
@@ -65,8 +66,8 @@ function law.run(v, seed, threads)
   local metrics = {
     trials = v.trials, depth = v.depth, ["first.median"] = first:quantile(0.5), ["first.all_layers"] = a:quantile(0.5),
     ["second.median"] = second:quantile(0.5),
-    ["second.all_layers"] = b:quantile(0.5), maximum = math.max(a:max(), b:max()),
-    ["worst.step"] = math.max(worst_step(a), worst_step(b)),
+    ["second.all_layers"] = b:quantile(0.5), maximum = result.most(a:max(), b:max()),
+    ["worst.step"] = result.most(worst_step(a), worst_step(b)),
     ["standard.log10.p5"] = fan:quantile(0.05), ["standard.log10.median"] = fan:quantile(0.5),
     ["standard.log10.p95"] = fan:quantile(0.95),
   }

@@ -3,6 +3,7 @@
 local native = require "ph.native"
 local boundary = require "ph.laws.boundary"
 local m = require "ph.laws.measures"
+local result = require "ph.laws.result"
 
 local law = { name = "oscillation", figure = "fig4" }
 
@@ -54,7 +55,9 @@ function law.run(v)
   local at = crossing(v.damping, v.points)
   local o = boundary.oscillation { r = v.damping, j = at, h = 1 }
   local least = 1.0
-  for i = 0, 1000 do least = math.min(least, 1 - boundary.oscillation { r = v.damping, j = i / 10, h = 1 }.joint) end
+  for i = 0, 1000 do
+    least = result.least(least, 1 - boundary.oscillation { r = v.damping, j = i / 10, h = 1 }.joint)
+  end
   local metrics = {
     crossing = at, predicted = o.crossing, loose = math.sqrt(2 * v.damping), ["damping.modulus"] = o.damping,
     ["joint.modulus"] = o.joint, ["joint.margin"] = least,

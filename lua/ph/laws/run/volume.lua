@@ -4,6 +4,7 @@ local native = require "ph.native"
 local dissipation = require "ph.laws.dissipation"
 local m = require "ph.laws.measures"
 local maps = require "ph.laws.maps"
+local result = require "ph.laws.result"
 
 local law = { name = "volume", figure = "fig2" }
 
@@ -25,8 +26,8 @@ local function transports(v, seed, scale)
     if sign ~= 1 then negative = negative + 1 end
     if k % 300 == 0 then chain = 0.0 end
     total, chain = total + value, chain + value
-    single, most = math.max(single, math.abs(value)), math.max(most, math.abs(total))
-    chain_most = math.max(chain_most, math.abs(chain))
+    single, most = result.most(single, math.abs(value)), result.most(most, math.abs(total))
+    chain_most = result.most(chain_most, math.abs(chain))
     if (k + 1) % (v.layers // 100 > 0 and v.layers // 100 or 1) == 0 then
       running[#running + 1] = { k + 1, math.max(math.abs(total), 1e-17) }
     end
@@ -120,7 +121,7 @@ function law.run(v, seed)
   for i = 1, v.draws do spectra[i] = maps.spectrum(maps.gram(factor(v, seed, "laws.meter", i)), 1) end
   local errors, ratios = meter(v, spectra, function(xs, k) return scaled(xs, 0.4 * 0.5 ^ k) end)
   local least, last = math.huge, ratios[#ratios]
-  for _, r in ipairs(ratios) do least = math.min(least, r) end
+  for _, r in ipairs(ratios) do least = result.least(least, r) end
   local fixed, fresh, guarded = paper_ratios(v, seed, spectra)
   local low, high = single_ratios(v, seed)
   local metrics = {
