@@ -100,6 +100,9 @@ void ph_op_cayley(const ph_call *c) {
     const void *S = ph_op_at_step(c, &c->in[0], m);
     void *C = ph_op_at_step(c, &c->out, m);
     double norm = sqrt(c->k->sumsq(d * d, S));
+    if (!isfinite(norm)) { /* of a finite S that is too large for elimination without pivots, the squares overflow */
+      c->k->rownorm(1, d * d, S, d * d, &norm);
+    }
     if (norm > lim.refine && isfinite(norm)) {
       inverse_checked(c, S, d, norm, C);
     }

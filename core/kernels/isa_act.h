@@ -5,6 +5,10 @@
 #include "kernels/activations.h"
 #include "kernels/isa_trig.h"
 
+/* The largest finite number of its sign in place of an infinity, so that 0 times it is 0: a limit, not NaN. */
+PH_INL vec finite_below(vec x) { return vsel(x < bc(-PH_MAX), bc(-PH_MAX), x); }
+PH_INL vec finite_end(vec x) { return vsel(x > bc(PH_MAX), bc(PH_MAX), finite_below(x)); }
+
 /* ---- a pair for each: y = f(x), and f' from what its row says ---- */
 
 PH_INL vec value_tanh(vec x) { return vtanh(x); }
@@ -16,12 +20,12 @@ PH_INL vec slope_relu(vec y) { return vsel(y <= bc(0), bc(0), bc(1)); }
 /* x Phi(x), exact */
 PH_INL vec value_gelu(vec x) {
   vec bell;
-  return x * vphi(x, &bell);
+  return finite_below(x) * vphi(x, &bell);
 }
 PH_INL vec slope_gelu(vec x) {
   vec bell;
   const vec phi = vphi(x, &bell);
-  return vfma(x * bell, bc((real)0.39894228040143267794), phi);
+  return vfma(finite_end(x) * bell, bc((real)0.39894228040143267794), phi);
 }
 
 PH_INL vec value_sigmoid(vec x) { return vsigmoid(x); }
@@ -30,16 +34,19 @@ PH_INL vec slope_sigmoid(vec y) { return y * ((real)1 - y); }
 PH_INL vec value_softplus(vec x) { return vsoftplus(x); }
 PH_INL vec slope_softplus(vec x) { return vsigmoid(x); }
 
-PH_INL vec value_silu(vec x) { return x * vsigmoid(x); }
+PH_INL vec value_silu(vec x) { return finite_below(x) * vsigmoid(x); }
 PH_INL vec slope_silu(vec x) {
   const vec s = vsigmoid(x);
-  return s * vfma(x, (real)1 - s, bc(1));
+  return s * vfma(finite_end(x), (real)1 - s, bc(1));
 }
 
 PH_INL vec value_hardtanh(vec x) { return vsel(x > bc(1), bc(1), vsel(x < bc(-1), bc(-1), x)); }
 PH_INL vec slope_hardtanh(vec y) { return vsel(vabs(y) >= bc(1), bc(0), bc(1)); }
 
-PH_INL vec value_softsign(vec x) { return x / (vabs(x) + (real)1); }
+PH_INL vec value_softsign(vec x) {
+  const vec v = finite_end(x);
+  return v / (vabs(v) + (real)1);
+}
 PH_INL vec slope_softsign(vec x) {
   const vec r = (real)1 / (vabs(x) + (real)1);
   return r * r;

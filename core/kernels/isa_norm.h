@@ -4,15 +4,15 @@
 
 #include "kernels/isa_wide.h"
 
-/* One group of a row. n: elements that exist (PH_WIDE as a constant, or fewer). */
-PH_INL void row_add(wide *s, const real *x, int64_t n) {
+/* One group of a row, divided by `over`. n: elements that exist (PH_WIDE as a constant, or fewer). */
+PH_INL void row_add(wide *s, const real *x, real over, int64_t n) {
   const wide v = wide_ld(x, n);
-  EACH_PART s->p[i_] += v.p[i_];
+  EACH_PART s->p[i_] += v.p[i_] / over;
 }
 
-PH_INL void row_add_squares(wide *s, const real *x, real mean, int64_t n) {
+PH_INL void row_add_squares(wide *s, const real *x, real over, real mean, int64_t n) {
   wide v = wide_ld(x, n);
-  EACH_PART v.p[i_] -= mean;
+  EACH_PART v.p[i_] = v.p[i_] / over - mean;
   v = wide_keep(v, n);
   EACH_PART s->p[i_] = vfma(v.p[i_], v.p[i_], s->p[i_]);
 }
@@ -25,28 +25,45 @@ PH_INL void row_normalize(const real *x, real mean, real rs, const real *gamma, 
   wide_st(y, v, n);
 }
 
-PH_INL real row_mean(int64_t cols, const real *x) {
+PH_INL real row_mean(int64_t cols, const real *x, real over) {
   wide s = wide_bc(0);
   int64_t j = 0;
   for (; j + PH_WIDE <= cols; j += PH_WIDE) {
-    row_add(&s, x + j, PH_WIDE);
+    row_add(&s, x + j, over, PH_WIDE);
   }
   if (j < cols) {
-    row_add(&s, x + j, cols - j);
+    row_add(&s, x + j, over, cols - j);
   }
   return wide_sum(s) / (real)cols;
 }
 
-PH_INL real row_variance(int64_t cols, const real *x, real mean) {
+PH_INL real row_variance(int64_t cols, const real *x, real over, real mean) {
   wide s = wide_bc(0);
   int64_t j = 0;
   for (; j + PH_WIDE <= cols; j += PH_WIDE) {
-    row_add_squares(&s, x + j, mean, PH_WIDE);
+    row_add_squares(&s, x + j, over, mean, PH_WIDE);
   }
   if (j < cols) {
-    row_add_squares(&s, x + j, mean, cols - j);
+    row_add_squares(&s, x + j, over, mean, cols - j);
   }
   return wide_sum(s) / (real)cols;
+}
+
+/* The mean and 1/sqrt(var + eps) of a row whose squares leave the range of its numbers: those of the row over its largest
+ * magnitude, brought back. A row that is not finite keeps what it has. */
+PH_FUN void row_moments_scaled(int64_t cols, real eps, const real *x, real *mean, real *rs) {
+  real largest = 0;
+  for (int64_t j = 0; j < cols; j++) {
+    const real size = x[j] < 0 ? -x[j] : x[j];
+    largest = largest >= size ? largest : size;
+  }
+  if (!(largest <= PH_MAX)) {
+    return;
+  }
+  const real m = row_mean(cols, x, largest);
+  const real variance = row_variance(cols, x, largest, m);
+  *mean = m * largest;
+  *rs = variance > 0 ? (real)1 / (real)__builtin_sqrt(variance) / largest : (real)1 / (real)__builtin_sqrt(eps);
 }
 
 PH_FUN void k_layernorm(int64_t rows, int64_t cols, double eps, const void *x, int64_t ldx, const void *gamma,
@@ -60,8 +77,12 @@ PH_FUN void k_layernorm(int64_t rows, int64_t cols, double eps, const void *x, i
   for (int64_t r = 0; r < rows; r++) {
     const real *xr = (const real *)x + r * ldx;
     real *yr = (real *)y + r * ldy;
-    const real mean = row_mean(cols, xr);
-    const real rs = (real)1 / (real)__builtin_sqrt(row_variance(cols, xr, mean) + (real)eps);
+    real mean = row_mean(cols, xr, 1);
+    const real variance = row_variance(cols, xr, 1, mean);
+    real rs = (real)1 / (real)__builtin_sqrt(variance + (real)eps);
+    if (!(variance <= PH_MAX)) {
+      row_moments_scaled(cols, (real)eps, xr, &mean, &rs);
+    }
     int64_t j = 0;
     for (; j + PH_WIDE <= cols; j += PH_WIDE) {
       row_normalize(xr + j, mean, rs, g + j, b + j, yr + j, PH_WIDE);

@@ -58,6 +58,7 @@
 #define PH_EACH(i, n) PH_UNROLL for (int i = 0; i < (n); i++)
 
 typedef PH_REAL real;
+#define PH_MAX (PH_DOUBLE ? (real)__DBL_MAX__ : (real)__FLT_MAX__) /* the largest finite number */
 #if PH_DOUBLE
 typedef int64_t ireal;
 #define PH_LANES (PH_VB / 8)

@@ -87,7 +87,8 @@ typedef struct ph_kern {
   void (*add_row)(int64_t rows, int64_t cols, const void *x, int64_t ldx, const void *v, void *y, int64_t ldy);
 
   /* LayerNorm over the cols features of each row, biased variance, rs = 1/sqrt(var + eps) (laws.md 7):
-   * y = gamma .* xh + beta, xh = (x - mean) rs. stat (rows, 2) receives mean, rs. */
+   * y = gamma .* xh + beta, xh = (x - mean) rs. stat (rows, 2) receives mean, rs. A row may be as large as its numbers can be,
+   * as long as their differences are finite: where squares overflow, eps has no weight. */
   void (*layernorm)(int64_t rows, int64_t cols, double eps, const void *x, int64_t ldx, const void *gamma,
                     const void *beta, void *y, int64_t ldy, void *stat);
   /* gx (+)= rs (q - mean q - xh mean(q xh)), q = gamma .* gy; ggamma (+)= sum gy .* xh; gbeta (+)= sum gy (each of the

@@ -75,6 +75,44 @@ static void layernorm_of_a_constant_row(void **state) {
   }
 }
 
+/* Rows whose squares overflow: what does not depend on the size of a row does not, and its gradient is smaller by that size. */
+static void layernorm_of_any_size(void **state) {
+  (void)state;
+  EACH_TYPE(type) {
+    const ph_kern *k = ph_kern_get(type);
+    const double size = ldexp(1, type == PH_F32 ? 100 : 700);
+    double x[2][40];
+    double g[40];
+    double b[40];
+    double y[2][40];
+    double stat[2];
+    double gx[2][40];
+    for (int i = 0; i < 33; i++) {
+      double v = trial_random();
+      set_elem(type, x[0], i, v);
+      set_elem(type, x[1], i, elem(type, x[0], i) * size);
+      set_elem(type, g, i, trial_random());
+      set_elem(type, b, i, trial_random());
+    }
+    for (int i = 0; i < 2; i++) {
+      k->layernorm(1, 33, 1e-30, x[i], 33, g, b, y[i], 33, stat);
+      k->layernorm_bwd(1, 33, x[i], 33, g, stat, b, 33, gx[i], 33, 0, NULL, NULL, 0);
+    }
+    for (int i = 0; i < 33; i++) {
+      ph_near(elem(type, y[0], i), elem(type, y[1], i), 16 * trial_eps(type), 64 * trial_eps(type), "sums of 33");
+      ph_near(elem(type, gx[0], i), elem(type, gx[1], i) * size, 64 * trial_eps(type), 64 * trial_eps(type),
+              "sums of 33");
+    }
+    for (int i = 0; i < 33; i++) {
+      set_elem(type, x[1], i, size);
+    }
+    k->layernorm(1, 33, 1e-5, x[1], 33, g, b, y[1], 33, stat);
+    for (int i = 0; i < 33; i++) {
+      ph_near(elem(type, b, i), elem(type, y[1], i), 0, 0, "a constant row has no deviation");
+    }
+  }
+}
+
 /* tiles: 0 x, 1 g (or t), 2 losses and 3 hits as elements of the trial */
 static void run_softmax(const ph_kern *k, trial *q) {
   double loss[80] = {0};
@@ -299,17 +337,10 @@ static void nonfinite_is_found(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      PH_TEST(layernorm_all_sizes),
-      PH_TEST(layernorm_bwd_all_sizes),
-      PH_TEST(layernorm_of_a_constant_row),
-      PH_TEST(softmax_all_sizes),
-      PH_TEST(softmax_beyond_the_range),
-      PH_TEST(misfit_all_sizes),
-      PH_TEST(norms_all_sizes),
-      PH_TEST(dot_all_sizes),
-      PH_TEST(dot_rounds_products),
-      PH_TEST(rownorm_is_scaled),
-      PH_TEST(optimizers_all_sizes),
+      PH_TEST(layernorm_all_sizes),   PH_TEST(layernorm_bwd_all_sizes), PH_TEST(layernorm_of_a_constant_row),
+      PH_TEST(layernorm_of_any_size), PH_TEST(softmax_all_sizes),       PH_TEST(softmax_beyond_the_range),
+      PH_TEST(misfit_all_sizes),      PH_TEST(norms_all_sizes),         PH_TEST(dot_all_sizes),
+      PH_TEST(dot_rounds_products),   PH_TEST(rownorm_is_scaled),       PH_TEST(optimizers_all_sizes),
       PH_TEST(nonfinite_is_found),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -265,6 +265,46 @@ static void test_coinciding_eigenvalues(void **state) {
   }
 }
 
+/* Matrices whose squares overflow: the budget holds, its gradient is smaller by that size, a transport is orthogonal. */
+static void test_any_size(void **state) {
+  (void)state;
+  for (int f32 = 0; f32 < 2; f32++) {
+    const ph_op *guard = ph_op_find("guard");
+    const double size = ldexp(1, f32 ? 100 : 600);
+    const double eps = f32 ? 0x1p-23 : 0x1p-52;
+    ph_tensor *out[2];
+    ph_tensor *gin[2][1] = {{0}};
+    for (int k = 0; k < 2; k++) {
+      op_case c = {.op = guard, .nargs = 1, .attr = {1, 1}};
+      ph_tensor *L = random_tensor("L", 2, 6, 6, k ? 4 * size : 4);
+      ph_err err;
+      ph_ok(ph_tensor_cast(&c.arg[0], L, f32 ? PH_F32 : PH_F64, &err));
+      out[k] = op_case_run(&c, guard);
+      op_case_back(&c, guard, out[0], gin[k]);
+      ph_tensor_free(L);
+      op_case_drop(&c);
+    }
+    for (int64_t i = 0; i < 36; i++) {
+      double most = fabs(ph_tensor_get(gin[0][0], 0));
+      ph_near(ph_tensor_get(out[0], i), ph_tensor_get(out[1], i), 0, 64 * eps, "the same matrix, to rounding");
+      ph_near(ph_tensor_get(gin[0][0], i), ph_tensor_get(gin[1][0], i) * size, 64 * eps * (1 + most), 64 * eps,
+              "the same projector");
+    }
+    for (int k = 0; k < 2; k++) {
+      ph_tensor_free(out[k]);
+      ph_tensor_free(gin[k][0]);
+    }
+  }
+  op_case c = {.op = ph_op_find("cayley"), .nargs = 1, .arg = {random_tensor("S", 2, 6, 6, ldexp(1, 600))}};
+  op_case_promise(c.arg[0], 'k');
+  ph_tensor *C = op_case_run(&c, c.op);
+  for (int64_t i = 0; i < 36; i++) {
+    ph_near(i % 7 ? 0 : -1, ph_tensor_get(C, i), 1e-15, 0, "2 (I + S/2)^-1 is of size 1e-180");
+  }
+  ph_tensor_free(C);
+  op_case_drop(&c);
+}
+
 /* Case P18: orthogonality of C over widths and strengths, with the odd widths' zero mode; f64 and f32. */
 static void test_cayley_orthogonal(void **state) {
   (void)state;
@@ -369,6 +409,7 @@ int main(void) {
                                      PH_TEST(test_elementwise_claims),
                                      PH_TEST(test_positions),
                                      PH_TEST(test_coinciding_eigenvalues),
+                                     PH_TEST(test_any_size),
                                      PH_TEST(test_cayley_orthogonal),
                                      PH_TEST(test_documented),
                                      PH_TEST(test_refusals),

@@ -11,6 +11,7 @@ local registration = require "ph.registry.registration"
 local result = require "ph.laws.result"
 local spec = require "ph.spec"
 local summary = require "ph.run.summary"
+local tables = require "ph.util.tables"
 local work = require "ph.run.work"
 
 local function temp_dir()
@@ -487,5 +488,35 @@ describe("a law", function()
     near(8, r.value, { atol = 1e-9, why = "the ratio tends to 8" })
     assert.is_true(r.ok)
     assert.matches("after 320 halvings float64 has no digits left for it", r.means)
+  end)
+end)
+
+-- ---- numbers whose squares overflow, and limits ----
+
+describe("numbers at the end of their range", function()
+  local function vector(...) return native.from({ ... }, "f64") end
+
+  it("are guarded, damped, turned and normalized like any others", function()
+    near(1, ph.guard(1e154 * ph.eye(2), { step = 1, budget = 1 }):max(), { atol = 1e-14, why = "rounding" })
+    local Lambda = ph.damping { 4, step = 1, init = ph.normal(1e200) }
+    assert.is_nil(Lambda:first_nonfinite())
+    near(1 / 3, native.la.eigh(Lambda):at(1), { atol = 1e-12, why = "(1 - 1/2) / (1 + 1/2), rounding of 4 x 4" })
+    local volume = ph.transport_volume(ph.cayley_of(1e160 * ph.tensor { { 0, -1 }, { 1, 0 } }))
+    assert.same({ true, 1 }, { volume.ok, volume.sign })
+    near(math.sqrt(3), ph.layernorm(1e200 * vector(1, -1, 0.5)):norm(), { rtol = 1e-14, why = "rounding" })
+  end)
+
+  it("have the limits of the activations", function()
+    for name, limits in pairs { silu = { 0, math.huge }, gelu = { 0, math.huge }, softsign = { -1, 1 } } do
+      local y = ph[name](vector(-math.huge, math.huge))
+      assert.same(limits, { y:at(1), y:at(2) })
+    end
+  end)
+
+  it("are printed with an exponent where places would show nothing or too much", function()
+    assert.same({ "1.07", "1.07e-19", "1.07e+30", "0.00", "inf", "nan", "-" }, {
+      tables.ranged(1.0672, 2), tables.ranged(1.0672e-19, 2), tables.ranged(1.0672e30, 2), tables.ranged(0, 2),
+      tables.ranged(math.huge, 2), tables.ranged(0 / 0, 2), tables.ranged(nil, 2),
+    })
   end)
 end)

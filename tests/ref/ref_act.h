@@ -17,8 +17,13 @@ static inline big twin_slope_tanh(big y) { return 1 - y * y; }
 static inline big twin_relu(big x) { return x <= 0 ? 0 : x; }
 static inline big twin_slope_relu(big y) { return y <= 0 ? 0 : 1; }
 
-static inline big twin_gelu(big x) { return x * ref_normal(x); }
-static inline big twin_slope_gelu(big x) { return ref_normal(x) + x * expl(-x * x / 2) / sqrtl(2 * acosl(-1)); }
+/* 0 times an infinity where the other factor falls faster: the limit is 0. */
+static inline big ref_product(big x, big y) { return y == 0 ? 0 : x * y; }
+
+static inline big twin_gelu(big x) { return ref_product(x, ref_normal(x)); }
+static inline big twin_slope_gelu(big x) {
+  return ref_normal(x) + ref_product(x, expl(-x * x / 2)) / sqrtl(2 * acosl(-1));
+}
 
 static inline big twin_sigmoid(big x) { return 1 / (1 + expl(-x)); }
 static inline big twin_slope_sigmoid(big y) { return y * (1 - y); }
@@ -26,13 +31,16 @@ static inline big twin_slope_sigmoid(big y) { return y * (1 - y); }
 static inline big twin_softplus(big x) { return x > 0 ? x + log1pl(expl(-x)) : log1pl(expl(x)); }
 static inline big twin_slope_softplus(big x) { return twin_sigmoid(x); }
 
-static inline big twin_silu(big x) { return x * twin_sigmoid(x); }
-static inline big twin_slope_silu(big x) { return twin_sigmoid(x) * (1 + x * twin_sigmoid(-x)); }
+static inline big twin_silu(big x) { return ref_product(x, twin_sigmoid(x)); }
+static inline big twin_slope_silu(big x) {
+  big s = twin_sigmoid(x);
+  return s + ref_product(x, s * twin_sigmoid(-x));
+}
 
 static inline big twin_hardtanh(big x) { return x > 1 ? 1 : x < -1 ? -1 : x; }
 static inline big twin_slope_hardtanh(big y) { return fabsl(y) >= 1 ? 0 : 1; }
 
-static inline big twin_softsign(big x) { return x / (1 + fabsl(x)); }
+static inline big twin_softsign(big x) { return isinf(x) ? copysignl(1, x) : x / (1 + fabsl(x)); }
 static inline big twin_slope_softsign(big x) { return 1 / ((1 + fabsl(x)) * (1 + fabsl(x))); }
 
 static inline big twin_exp(big x) { return expl(x); }

@@ -39,7 +39,7 @@ function lines.done_line(record, short)
   if m["val.accuracy"] then parts[#parts + 1] = string.format("val %.2f%%", 100 * m["val.accuracy"]) end
   if m["test.accuracy"] then parts[#parts + 1] = string.format("test %.2f%%", 100 * m["test.accuracy"])
   elseif m["test.loss"] then parts[#parts + 1] = string.format("test loss %.5g", m["test.loss"]) end
-  if m.growth then parts[#parts + 1] = string.format("growth %.2f", m.growth) end
+  if m.growth then parts[#parts + 1] = "growth " .. tables.ranged(m.growth, 2) end
   if m["grad.first"] then parts[#parts + 1] = string.format("grad.first %.3g", m["grad.first"]) end
   return table.concat(parts, "  ")
 end

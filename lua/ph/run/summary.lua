@@ -39,17 +39,17 @@ local function selected(group, key)
   return table.concat(out, ", ")
 end
 
+local function figures(digits)
+  return function(records, metric) return tables.spread(values(records, metric), digits, tables.ranged) end
+end
+
 local columns <const> = {
-  { "val acc %", "val.accuracy", percent },
-  { "test acc %", "test.accuracy", percent },
-  { "val loss", "val.loss", function(rs, m) return tables.spread(values(rs, m), 4) end, unless = "val.accuracy" },
-  { "test loss", "test.loss", function(rs, m) return tables.spread(values(rs, m), 4) end, unless = "test.accuracy" },
-  { "growth", "growth", function(rs, m) return tables.spread(values(rs, m), 2) end,
-    legend = "growth: median |z_L|/|z_0|" },
-  { "grad.first", "grad.first", function(rs, m) return tables.spread(values(rs, m), 2) end,
-    legend = "grad.first: |dLoss/dz_0|/|dLoss/dz_L|" },
-  { "port.ratio", "port.ratio", function(rs, m) return tables.spread(values(rs, m), 3) end,
-    legend = "port.ratio: largest |z_t| over its ceiling" },
+  { "val acc %", "val.accuracy", percent }, { "test acc %", "test.accuracy", percent },
+  { "val loss", "val.loss", figures(4), unless = "val.accuracy" },
+  { "test loss", "test.loss", figures(4), unless = "test.accuracy" },
+  { "growth", "growth", figures(2), legend = "growth: median |z_L|/|z_0|" },
+  { "grad.first", "grad.first", figures(2), legend = "grad.first: |dLoss/dz_0|/|dLoss/dz_L|" },
+  { "port.ratio", "port.ratio", figures(3), legend = "port.ratio: largest |z_t| over its ceiling" },
 }
 
 local function sum(records, field)

@@ -18,16 +18,27 @@ function tables.fixed(v, digits)
   return string.format("%." .. digits .. "f", v)
 end
 
---- Mean and sample standard deviation of a list: "97.2 ± 0.3"; without deviation for fewer than two values.
-function tables.spread(values, digits)
+--- The same for a number of any size: with an exponent where those places would show nothing, or too much.
+function tables.ranged(v, digits)
+  local size = v and math.abs(v) or 0
+  if size ~= 0 and size == size and size < math.huge and (size < 10 ^ -digits or size >= 1e7) then
+    return string.format("%.2e", v)
+  end
+  return tables.fixed(v, digits)
+end
+
+--- Mean and sample standard deviation of a list: "97.2 ± 0.3"; without deviation for fewer than two values. format:
+-- tables.fixed, or another of its kind.
+function tables.spread(values, digits, format)
+  format = format or tables.fixed
   local n, sum = #values, 0
   if n == 0 then return "-" end
   for _, v in ipairs(values) do sum = sum + v end
   local mean = sum / n
-  if n == 1 then return tables.fixed(mean, digits) end
+  if n == 1 then return format(mean, digits) end
   local square = 0
   for _, v in ipairs(values) do square = square + (v - mean) ^ 2 end
-  return tables.fixed(mean, digits) .. " ± " .. tables.fixed((square / (n - 1)) ^ 0.5, digits)
+  return format(mean, digits) .. " ± " .. format((square / (n - 1)) ^ 0.5, digits)
 end
 
 --- 75 -> "1:15", 4000 -> "1:06:40", 3.21 -> "3.2 s".

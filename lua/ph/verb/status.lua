@@ -76,7 +76,7 @@ local function run_rows(data)
     rows[i] = {
       r.run, r.label, r.status .. (r.recovered and " (recovered)" or ""), r.chosen and "*" or "",
       r.epochs and tostring(r.epochs) or "-", accuracy(r, "val.accuracy"), accuracy(r, "test.accuracy"),
-      tables.fixed(metrics.growth, 2), tables.fixed(r.seconds, 1), (r.spec_hash or "-"):sub(1, 8), r.reason or "",
+      tables.ranged(metrics.growth, 2), tables.fixed(r.seconds, 1), (r.spec_hash or "-"):sub(1, 8), r.reason or "",
     }
   end
   return rows
