@@ -520,3 +520,47 @@ describe("numbers at the end of their range", function()
     })
   end)
 end)
+
+-- ---- what differs from process to process ----
+
+describe("a spec", function()
+  local function problem(line, name)
+    local _, problems = spec.load_text([[
+local ph = require "ph"
+local t <const>, d <const> = {}, 4
+]] .. line .. [[
+
+return ph.experiment {
+  name = "address", task = ph.task.circles { width = d, split = { train = 8, val = 4, test = 4 } },
+  model = function() return { ph.linear { d, name = "B" .. (]] .. (name or "1") .. [[) }, ph.affine(4) } end,
+  train = ph.sgd { lr = 0.1, epochs = 1 },
+}]], "address.lua")
+    return problems and problems[1].text or "none"
+  end
+
+  it("cannot read an address, where it is loaded and where its functions are called", function()
+    local no_text <const> = "address.lua:3: tostring: a table has no text but its address, which differs from process "
+      .. "to process"
+    assert.equal(no_text, problem "local s = tostring(t)")
+    assert.equal(no_text, problem "local s = string.format('%5d %s', 1, t)")
+    assert.equal(no_text, problem "local s = ('%%%s'):format(t)")
+    assert.matches("tostring: a function has no text", problem "local s = tostring(function() end)")
+    assert.matches("format: %%p is an address", problem "local s = ('%p'):format(t)")
+    assert.matches("address.lua:%d+: tostring: a table has no text", problem("", "tostring(t)"))
+    assert.matches("attempt to call a nil value", problem "local s = ('x').dump(function() end)")
+    assert.equal("none", problem "local s = ('%s %d %s'):format(true, 3, ph.normal(1)) .. tostring(ph.growth())")
+  end)
+
+  it("cannot go through keys that have no order", function()
+    assert.equal("address.lua:3: pairs: a key is a table, and such keys have another order in every process",
+      problem "for _ in pairs { [t] = 1 } do end")
+    assert.matches("pairs: a key is a function", problem "for _ in pairs { [function() end] = 1 } do end")
+    assert.equal("none", problem "for _ in pairs { [true] = 1, [2.5] = 2, a = 3, 4 } do end")
+  end)
+
+  it("leaves the strings of the program as they were", function()
+    problem "error 'x'"
+    assert.equal(string, getmetatable("").__index)
+    assert.matches("0x", ("%p"):format({}))
+  end)
+end)

@@ -22,6 +22,7 @@ require "ph.lang.protocol" -- its keys are those of the candidates
 local rules = require "ph.rules"
 local schema = require "ph.schema"
 local sorted_keys = require "ph.util.sorted_keys"
+local texts = require "ph.lang.texts"
 local where = require "ph.schema.where"
 
 local experiment = {}
@@ -125,7 +126,8 @@ experiment.limits = { instructions = 100000000, bytes = 1 << 28 }
 
 --- Calls a function that the spec handed out, within limits; raises its one-line error.
 function Experiment:limited(f, ...)
-  local value, problem, code, place = edition.under(self.edition, native.limited, experiment.limits, f, ...)
+  local value, problem, code, place =
+    edition.under(self.edition, texts.within, native.limited, experiment.limits, f, ...)
   if value ~= nil then return value end
   self.exhausted = code == "PH_E_LIMIT" or code == "PH_E_INTERRUPTED"
   error(problem == kinds.stop and problem or where.located(problem, place), 0)

@@ -3,6 +3,7 @@
 
 local kinds = require "ph.schema.kinds"
 local suggest = require "ph.util.suggest"
+local texts = require "ph.lang.texts"
 local where = require "ph.schema.where"
 
 local function without(library, ...)
@@ -13,16 +14,24 @@ local function without(library, ...)
 end
 
 local function order(a, b)
-  local ta, tb = math.type(a) and "number" or type(a), math.type(b) and "number" or type(b)
+  local ta, tb = type(a), type(b)
   if ta ~= tb then return ta < tb end
-  if ta == "number" or ta == "string" then return a < b end
-  return false
+  if ta == "boolean" then return not a and b end
+  return a < b
 end
 
---- pairs in a fixed order: numbers, then strings.
+local ordered <const> = { boolean = true, number = true, string = true }
+
+--- pairs in a fixed order: false and true, numbers, strings.
 local function ordered_pairs(t)
   local keys, i = {}, 0
-  for k in next, t do keys[#keys + 1] = k end
+  for k in next, t do
+    if not ordered[type(k)] then
+      error(string.format("%spairs: a key is a %s, and such keys have another order in every process", where.prefix(),
+        type(k)), 0)
+    end
+    keys[#keys + 1] = k
+  end
   table.sort(keys, order)
   return function()
     i = i + 1
@@ -76,8 +85,8 @@ return function(load_sibling, chunks)
   local ph = read_only(require "ph", "ph")
   local env = {
     assert = assert, error = error, ipairs = ipairs, pairs = ordered_pairs, select = select, tonumber = tonumber,
-    tostring = tostring, type = type, math = without(math, "random", "randomseed"), string = without(string, "dump"),
-    table = without(table), utf8 = without(utf8),
+    tostring = texts.tostring, type = type, math = without(math, "random", "randomseed"),
+    string = without(texts.string), table = without(table), utf8 = without(utf8),
   }
   function env.require(name)
     if name == "ph" then return ph end

@@ -11,6 +11,7 @@ local kinds = require "ph.schema.kinds"
 local native = require "ph.native"
 local override = require "ph.lang.override"
 local schema = require "ph.schema"
+local texts = require "ph.lang.texts"
 local twice = require "ph.schema.twice"
 local where = require "ph.schema.where"
 
@@ -112,7 +113,7 @@ end
 
 --- Runs the text; returns what it returns, or nil and true after reporting the error.
 local function run_chunk(text, chunk, env)
-  local value, problem, code, place = native.spec_load(text, chunk, env, experiment.limits)
+  local value, problem, code, place = texts.within(native.spec_load, text, chunk, env, experiment.limits)
   -- not a spec that returns nil and something else
   if value == nil and type(code) == "string" and code:find "^PH_E_" then
     if problem ~= kinds.stop then schema.report(where.located(problem, place)) end
