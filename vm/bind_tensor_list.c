@@ -128,12 +128,15 @@ static void push_nested(lua_State *L, const ph_tensor *t, int depth, int64_t *k)
   }
 }
 
+/* Two gigabytes of Lua numbers; labels of the largest task are fewer. */
+enum { MOST_IN_LISTS = 1 << 27 };
+
 static int l_tensor_totable(lua_State *L) {
   const ph_tensor *t = ph_check_tensor(L, 1);
   int64_t n = ph_tensor_count(t);
   int64_t k = 0;
-  if (n > 1000000) {
-    ph_fail(L, "totable: the tensor must have at most 1000000 elements, got %lld", (long long)n);
+  if (n > MOST_IN_LISTS) {
+    ph_fail(L, "totable: the tensor must have at most %d elements, got %lld", MOST_IN_LISTS, (long long)n);
   }
   luaL_checkstack(L, PH_RANK_MAX + 2, NULL);
   push_nested(L, t, 0, &k);

@@ -564,3 +564,28 @@ return ph.experiment {
     assert.matches("0x", ("%p"):format({}))
   end)
 end)
+
+-- ---- plans that can be locked can be run ----
+
+describe("a generated task", function()
+  it("can be made at the corners of what its keys allow", function()
+    for _, at in ipairs { { 1000000, 2 }, { 1000, 1024 }, { 4, 65536 } } do
+      local task = ph.task.circles { width = at[2], split = { train = at[1], val = 12, test = 12 } }
+      assert.same(at, task:load(3).train.x:shape())
+    end
+  end)
+
+  it("has the numbers that it always had", function()
+    local want = {
+      circles = { [2] = "0332c862b2012c0f", [33] = "3e6493025838628a", [1000] = "37f96f95c7927cb9" },
+      spirals = { [2] = "51a98e301d2df601", [33] = "a02872085ec48de2", [1000] = "be3335041ad28a23" },
+    }
+    for kind, digests in pairs(want) do
+      for width, digest in pairs(digests) do
+        local data = ph.task[kind] { width = width, split = { train = 600, val = 100, test = 277 } }:load(3)
+        local bytes = data.train.x:bytes() .. data.val.x:bytes() .. data.test.x:bytes() .. data.test.y:bytes()
+        assert.equal(digest, native.sha256(bytes):sub(1, 16))
+      end
+    end
+  end)
+end)

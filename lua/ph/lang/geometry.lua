@@ -41,22 +41,26 @@ local function plane(name, seed, d)
   return p, q
 end
 
+-- Numbers of a block of rows: as Lua tables all rows at once would be large.
+local block_numbers <const> = 1 << 16
+
 --- Points (xs, ys) of the plane as rows of an f32 tensor (n, d), noise added.
 local function embed(name, seed, xs, ys, d, noise)
-  local n = #xs
+  local n, rows = #xs, math.max(1, block_numbers // d)
   local p, q = plane(name, seed, d)
-  local rows = {}
-  for first = 1, n, 1024 do -- a table of all noise at once would be large
-    local last = math.min(first + 1023, n)
+  local blocks, floats = {}, "<" .. string.rep("f", d)
+  for first = 1, n, rows do
+    local last = math.min(first + rows - 1, n)
     local block = native.random("normal", seed, name .. "/noise", { last - first + 1, d }, noise, "f64",
       (first - 1) * d):totable()
     for i = first, last do
       local row, x, y = block[i - first + 1], xs[i], ys[i]
       for j = 1, d do row[j] = x * p[j] + y * q[j] + row[j] end
-      rows[i] = row
+      block[i - first + 1] = string.pack(floats, table.unpack(row))
     end
+    blocks[#blocks + 1] = table.concat(block)
   end
-  return native.from(rows, "f32")
+  return native.from_bytes(table.concat(blocks), { n, d }, "f32")
 end
 
 local function load_circles(v, seed)
