@@ -46,6 +46,9 @@ static void push_row(lua_State *L, const ph_op *op) {
   set_number(L, "lipschitz", op->lipschitz);
   set_number(L, "output_bound", op->output_bound);
   set_number(L, "at_zero", op->at_zero);
+  if (op->failure) {
+    set_string(L, "failure", op->failure);
+  }
   set_string(L, "equation", op->equation);
   set_string(L, "doc", op->doc);
 }

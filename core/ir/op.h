@@ -66,6 +66,7 @@ enum { PH_NEED_IN0 = 1, PH_NEED_IN1 = 2, PH_NEED_IN2 = 4, PH_NEED_IN3 = 8, PH_NE
  *
  *   m  a matrix              k  a skew matrix                      v  a parameter vector (1, d)
  *   q  a square matrix       p  a positive semidefinite matrix     s  a sample value
+ *   r  a regular matrix
  *   x  a parameter or a sample value      a  the same, its entries above 0 */
 
 /* What numbers an attribute may be. */
@@ -117,7 +118,21 @@ enum { PH_PART_CHANNEL = 1, PH_PART_PORT = 2 };
   GAIN(CLIP, clip)               /* norm at most sqrt(budget/step) and that of the argument */             \
   GAIN(ORTHOGONAL, orthogonal)   /* keeps every norm, determinant 1 */                                     \
   GAIN(CONTRACTION, contraction) /* (I - step R/2)(I + step R/2)^{-1} */                                   \
-  GAIN(TRANSPOSE, transpose)
+  GAIN(TRANSPOSE, transpose)                                                                               \
+  GAIN(IDENTITY, identity) /* the matrix I */                                                              \
+  GAIN(DIAGONAL, diagonal) /* diag(v) */                                                                   \
+  GAIN(ENTRIES, entries)   /* the diagonal of a matrix */                                                  \
+  GAIN(INVERSE, inverse)                                                                                   \
+  GAIN(SOLUTION, solution) /* inverse of the first argument times the second */                            \
+  GAIN(ROOT, root)         /* L of A = L L^T */                                                            \
+  GAIN(JOIN, join)         /* two values side by side */                                                   \
+  GAIN(PART, part)         /* features `from` to `to` */                                                   \
+  GAIN(STRETCH, stretch)   /* linear: diag(v), v the second argument, acts on the first */                 \
+  GAIN(INNER, inner)       /* inner product of two values */                                               \
+  GAIN(CHOICE, choice)     /* entry by entry the second or the third argument, as the first one says */    \
+  GAIN(SIMPLEX, simplex)   /* rows above 0 with sum 1, slope at most 1/2 */                                \
+  GAIN(GATHER, gather)     /* lines x wide positions become one */                                         \
+  GAIN(SPREAD, spread)     /* norms of positions do not grow */
 
 typedef enum ph_gain {
 #define GAIN(NAME, name) PH_GAIN_##NAME,
@@ -148,14 +163,19 @@ typedef struct ph_op {
   double lipschitz;    /* PH_GAIN_LIPSCHITZ: the constant */
   double output_bound; /* largest |entry| of the output whatever the input; 0 = none (tanh, sigmoid: 1) */
   double at_zero;      /* PH_GAIN_LIPSCHITZ: an entry of the output where the input is zero */
+  const char *
+      failure; /* what its value is when finite arguments give one that is not: "an inverse of ..."; NULL: an overflow */
   const char *equation;
   const char *doc;
 } ph_op;
 
 int ph_op_count(void);
 const ph_op *ph_op_at(int i);
+int ph_op_number(const ph_op *op);         /* the i of ph_op_at; of no row the count */
 const ph_op *ph_op_find(const char *name); /* NULL if there is none */
 const ph_op *ph_op_of(ph_role role);       /* the row of a role; not of PH_ROLE_NONE */
+/* Bit i: the op is linear in argument i, in all such arguments together, whatever the others are. */
+unsigned ph_op_linear(const ph_op *op);
 /* Parts of a sample value, from those of its arguments; a parameter value has none (0). */
 unsigned ph_op_parts(const ph_op *op, const unsigned *arg);
 static inline int ph_op_nargs(const ph_op *op) { return (int)strlen(op->args); }

@@ -5,7 +5,7 @@
 
 #include "ir/op_internal.h"
 
-static const char *shape_text(ph_shape s, char *buf, size_t size) {
+const char *ph_shape_text(ph_shape s, char *buf, size_t size) {
   if (ph_shape_is_param(s)) {
     snprintf(buf, size, "matrix (%" PRId64 ", %" PRId64 ")", s.rows, s.cols);
   } else if (s.pos == 1) {
@@ -19,11 +19,11 @@ static const char *shape_text(ph_shape s, char *buf, size_t size) {
   return buf;
 }
 
-static ph_status mismatch(const ph_op *op, ph_shape a, ph_shape b, ph_err *err) {
+ph_status ph_shape_mismatch(const ph_op *op, ph_shape a, ph_shape b, ph_err *err) {
   char ta[96];
   char tb[96];
-  return ph_err_set(err, PH_E_SHAPE, "%s: a %s does not fit a %s", op->name, shape_text(a, ta, sizeof ta),
-                    shape_text(b, tb, sizeof tb));
+  return ph_err_set(err, PH_E_SHAPE, "%s: a %s does not fit a %s", op->name, ph_shape_text(a, ta, sizeof ta),
+                    ph_shape_text(b, tb, sizeof tb));
 }
 
 /* ---- what the row says ---- */
@@ -56,15 +56,25 @@ static ph_status check_arg(const ph_op *op, int i, ph_shape s, ph_err *err) {
   case 'm': want = param ? NULL : "a matrix"; break;
   case 'q':
   case 'k':
-  case 'p': want = square ? NULL : "a square matrix"; break;
+  case 'p':
+  case 'r': want = square ? NULL : "a square matrix"; break;
   case 'v': want = param && s.rows == 1 ? NULL : "a parameter vector (1, d)"; break;
   case 's': want = param ? "a state" : NULL; break;
   default: break;
   }
   char buf[96];
   return want ? ph_err_set(err, PH_E_SHAPE, "%s: argument %d must be %s, got a %s", op->name, i + 1, want,
-                           shape_text(s, buf, sizeof buf))
+                           ph_shape_text(s, buf, sizeof buf))
               : PH_OK;
+}
+
+static ph_status check_size(const ph_op *op, ph_shape s, ph_err *err) {
+  enum { MOST = 1 << 26 };
+  char buf[96];
+  int64_t numbers = (ph_shape_is_param(s) ? s.rows : s.pos) * s.cols;
+  return numbers <= MOST ? PH_OK
+                         : ph_err_set(err, PH_E_LIMIT, "%s: gives a %s; a value has at most %d numbers", op->name,
+                                      ph_shape_text(s, buf, sizeof buf), MOST);
 }
 
 ph_status ph_op_shape(const ph_op *op, const ph_shape *in, const double *attr, ph_shape *out, ph_err *err) {
@@ -78,7 +88,8 @@ ph_status ph_op_shape(const ph_op *op, const ph_shape *in, const double *attr, p
   for (int i = 0; !st && op->args[i]; i++) {
     st = check_arg(op, i, in[i], err);
   }
-  return st ? st : op->shape(op, in, attr, out, err);
+  st = st ? st : op->shape(op, in, attr, out, err);
+  return st ? st : check_size(op, *out, err);
 }
 
 /* ---- rules ---- */
@@ -110,19 +121,19 @@ ph_status ph_shape_transpose(const ph_op *op, const ph_shape *in, const double *
 ph_status ph_shape_pair(const ph_op *op, const ph_shape *in, const double *attr, ph_shape *out, ph_err *err) {
   (void)attr;
   *out = in[0];
-  return ph_shape_equal(in[0], in[1]) ? PH_OK : mismatch(op, in[0], in[1], err);
+  return ph_shape_equal(in[0], in[1]) ? PH_OK : ph_shape_mismatch(op, in[0], in[1], err);
 }
 
 ph_status ph_shape_matmul(const ph_op *op, const ph_shape *in, const double *attr, ph_shape *out, ph_err *err) {
   (void)attr;
   *out = ph_shape_param(in[0].rows, in[1].cols);
-  return in[0].cols == in[1].rows ? PH_OK : mismatch(op, in[0], in[1], err);
+  return in[0].cols == in[1].rows ? PH_OK : ph_shape_mismatch(op, in[0], in[1], err);
 }
 
 ph_status ph_shape_apply(const ph_op *op, const ph_shape *in, const double *attr, ph_shape *out, ph_err *err) {
   (void)attr;
   *out = ph_shape_with_cols(in[1], in[0].rows);
-  return in[0].cols == in[1].cols ? PH_OK : mismatch(op, in[0], in[1], err);
+  return in[0].cols == in[1].cols ? PH_OK : ph_shape_mismatch(op, in[0], in[1], err);
 }
 
 /* A state and vectors of its width. */
@@ -131,8 +142,30 @@ ph_status ph_shape_vectors(const ph_op *op, const ph_shape *in, const double *at
   *out = in[0];
   for (int i = 1; op->args[i]; i++) {
     if (in[i].cols != in[0].cols) {
-      return mismatch(op, in[0], in[i], err);
+      return ph_shape_mismatch(op, in[0], in[i], err);
     }
   }
   return PH_OK;
+}
+
+ph_status ph_shape_all(const ph_op *op, const ph_shape *in, const double *attr, ph_shape *out, ph_err *err) {
+  for (int i = 1; op->args[i + 1]; i++) {
+    ph_status st = ph_shape_pair(op, &in[i], attr, out, err);
+    if (st) {
+      return st;
+    }
+  }
+  return ph_shape_pair(op, in, attr, out, err);
+}
+
+ph_status ph_shape_solve(const ph_op *op, const ph_shape *in, const double *attr, ph_shape *out, ph_err *err) {
+  (void)attr;
+  *out = in[1];
+  return in[0].cols == in[1].rows ? PH_OK : ph_shape_mismatch(op, in[0], in[1], err);
+}
+
+ph_status ph_shape_dot(const ph_op *op, const ph_shape *in, const double *attr, ph_shape *out, ph_err *err) {
+  ph_status st = ph_shape_pair(op, in, attr, out, err);
+  *out = ph_shape_with_cols(*out, 1);
+  return st;
 }

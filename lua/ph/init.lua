@@ -17,6 +17,7 @@ local rules = require "ph.rules"
 local stream = require "ph.lang.stream"
 local teacher = require "ph.lang.teacher"
 local tensors = require "ph.lang.tensors"
+local words = require "ph.lang.words"
 require "ph.laws.words"
 
 local ph = {}
@@ -25,8 +26,9 @@ local function take(module, names)
   for _, name in ipairs(names) do ph[name] = assert(module[name], name) end
 end
 
-take(ops, ops.words)
-take(ops, { "cayley_of", "batch" })
+take(words, words.names)
+take(words, { "cayley_of" })
+take(ops, { "batch" })
 take(channel, { "cayley", "damping", "damping_of", "guard", "identity", "param", "linear", "affine", "layernorm" })
 take(param, { "normal", "uniform", "constant" })
 take(stream, { "stream" })

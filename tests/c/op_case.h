@@ -31,11 +31,15 @@ static inline ph_tensor *op_case_tensor(const char *name, int rank, const int64_
   return t;
 }
 
-/* What the op is meant for: skew, symmetric and positive definite (its eigenvalues are near 3 d), entries above 0. */
+/* What the op is meant for: skew, symmetric and positive definite (its eigenvalues are near 3 d), regular (near 3 sqrt d), entries
+ * above 0. */
 static inline void op_case_promise(ph_tensor *t, char kind) {
   int64_t d = t->dim[0];
   for (int64_t i = 0; kind == 'a' && i < ph_tensor_count(t); i++) {
     ph_tensor_set(t, i, 0.2 + fabs(ph_tensor_get(t, i)));
+  }
+  for (int64_t i = 0; kind == 'r' && i < d; i++) {
+    ph_tensor_set(t, i * d + i, ph_tensor_get(t, i * d + i) + 3 * sqrt((double)d));
   }
   for (int64_t i = 0; (kind == 'k' || kind == 'p') && i < d; i++) {
     for (int64_t j = 0; j <= i; j++) {

@@ -1,7 +1,8 @@
 /* random_model.h - random streams built from the op table.
  *
  * Blocks mix parameter values and states in any way that the rows allow, so that compiled execution meets every op, products that
- * share an input, sums, values used twice, states of several widths, and results that are plain views.
+ * share an input, sums, values used twice, states of several widths and positions, and results that are plain views. What has
+ * another shape than the state becomes a number a sample and a term of the loss.
  */
 #ifndef RANDOM_MODEL_H
 #define RANDOM_MODEL_H
@@ -10,7 +11,7 @@
 #include "ir/ir.h"
 #include "ph_test.h"
 
-enum { RM_WIDTH = 6, RM_NARROW = 4, RM_TEXT = 8192, RM_VALUES = 96, RM_TRIES = 12 };
+enum { RM_WIDTH = 6, RM_NARROW = 4, RM_TEXT = 16384, RM_VALUES = 128, RM_TRIES = 12, RM_MOST = 200 };
 
 /* A value of the block being built: a node, or with ref < 0 the parameter ~ref. */
 typedef struct rm_value {
@@ -65,7 +66,7 @@ static inline rm_value rm_choose(rm *m, bool param, const ph_shape *shape, uint3
 static inline const char *rm_attr(rm *m, ph_attr_kind kind) {
   static const char *const numbers[][3] = {[PH_ATTR_REAL] = {"-0.7", "0.5", "1.5"},
                                            [PH_ATTR_POSITIVE] = {"0.3", "0.5", "1"},
-                                           [PH_ATTR_COUNT] = {"1", "2", "3"},
+                                           [PH_ATTR_COUNT] = {"1", "2", "4"},
                                            [PH_ATTR_INDEX] = {"0", "1", "2"}};
   return numbers[kind][rm_pick(m, 3)];
 }
@@ -79,21 +80,19 @@ static inline const char *rm_varied(rm *m, ph_attr_kind kind, ph_shape out, cons
   return number;
 }
 
-/* Writes a call that the op's row accepts; false when these arguments do not fit. */
-static inline bool rm_node(rm *m, const ph_op *op, const rm_value *arg) {
+/* Writes a call with these numbers as attributes, some of them from a table, if the op's row accepts it. */
+static inline bool rm_write(rm *m, const ph_op *op, const rm_value *arg, const char *const *number) {
   ph_shape in[PH_OP_ARGS];
   ph_shape out;
   ph_err err;
-  const char *number[PH_OP_ATTRS] = {0};
   double attr[PH_OP_ATTRS] = {0};
   for (int i = 0; i < PH_OP_ATTRS && op->attr[i].name; i++) {
-    number[i] = rm_attr(m, op->attr[i].kind);
     attr[i] = strtod(number[i], NULL);
   }
   for (int i = 0; i < ph_op_nargs(op); i++) {
     in[i] = arg[i].shape;
   }
-  if (ph_op_shape(op, in, attr, &out, &err)) {
+  if (ph_op_shape(op, in, attr, &out, &err) || out.rows * out.cols > RM_MOST || out.pos * out.cols > RM_MOST) {
     return false;
   }
   rm_put(m, "node %d %s", m->nodes, op->name);
@@ -108,23 +107,53 @@ static inline bool rm_node(rm *m, const ph_op *op, const rm_value *arg) {
   return true;
 }
 
-/* The op that makes of any value what an argument must be beyond its shape; what grows faster than its argument gets a small
- * one. NULL: nothing to do. */
-static inline const char *rm_maker(const ph_op *op, char kind) {
-  switch (kind) {
-  case 'k': return "skew";
-  case 'p': return "gram";
-  case 'a': return "sigmoid";
-  default: return isinf(op->lipschitz) ? "tanh" : NULL;
+/* A call with random attributes; false when these arguments do not fit. */
+static inline bool rm_node(rm *m, const ph_op *op, const rm_value *arg) {
+  const char *number[PH_OP_ATTRS] = {0};
+  for (int i = 0; i < PH_OP_ATTRS && op->attr[i].name; i++) {
+    number[i] = rm_attr(m, op->attr[i].kind);
+  }
+  return rm_write(m, op, arg, number);
+}
+
+/* A call that is known to fit. */
+static inline rm_value rm_call(rm *m, const char *name, rm_value x, rm_value y) {
+  assert_true(rm_node(m, ph_op_find(name), (rm_value[]){x, y}));
+  return m->value[m->nvalues - 1];
+}
+
+static inline rm_value rm_one(rm *m, const char *name, rm_value x) { return rm_call(m, name, x, x); }
+
+/* The identity plus a square matrix of another kind. */
+static inline rm_value rm_from_identity(rm *m, rm_value x) {
+  char n[16];
+  snprintf(n, sizeof n, "%d", (int)x.shape.rows);
+  assert_true(rm_write(m, ph_op_find("eye"), NULL, (const char *[]){n}));
+  return rm_call(m, "add", m->value[m->nvalues - 1], x);
+}
+
+/* Whether argument i may make the result grow beyond all measure. */
+static inline bool rm_steep(const ph_op *op, int i) {
+  bool product = op->gain == PH_GAIN_SCHUR || op->gain == PH_GAIN_INNER;
+  return isinf(op->lipschitz) || (product && i == 0);
+}
+
+/* Makes of any value what argument i must be beyond its shape, and of what grows faster than its argument a small one. */
+static inline rm_value rm_made(rm *m, const ph_op *op, int i, rm_value v) {
+  bool square = v.shape.rows == v.shape.cols;
+  switch (op->args[i]) {
+  case 'k': return square ? rm_one(m, "skew", v) : v;
+  case 'p': return square ? rm_from_identity(m, rm_one(m, "gram", v)) : v;
+  case 'r': return square ? rm_from_identity(m, rm_one(m, "skew", v)) : v;
+  case 'a': return rm_one(m, "sigmoid", rm_one(m, "tanh", v));
+  default: return rm_steep(op, i) ? rm_one(m, "tanh", v) : v;
   }
 }
 
-static inline rm_value rm_argument(rm *m, const ph_op *op, char kind, bool states) {
-  bool either = kind == 'x' || kind == 'a';
-  bool param = either ? !states : kind != 's';
-  rm_value v = rm_choose(m, param, NULL, param ? 8 : 4);
-  const char *maker = rm_maker(op, kind);
-  return maker && rm_node(m, ph_op_find(maker), &v) ? m->value[m->nvalues - 1] : v;
+static inline rm_value rm_argument(rm *m, const ph_op *op, int i, bool states) {
+  bool either = op->args[i] == 'x' || op->args[i] == 'a';
+  bool param = either ? !states : op->args[i] != 's';
+  return rm_made(m, op, i, rm_choose(m, param, NULL, param ? 8 : 4));
 }
 
 /* Products, biases and sums half of the time: they are what the compiler merges. */
@@ -165,7 +194,7 @@ static inline void rm_grow(rm *m) {
     rm_value arg[PH_OP_ARGS];
     bool states = rm_pick(m, 4) > 0;
     for (int i = 0; op->args[i]; i++) {
-      arg[i] = rm_argument(m, op, op->args[i], states);
+      arg[i] = rm_argument(m, op, i, states);
     }
     if (rm_node(m, op, arg)) {
       return;
@@ -244,9 +273,51 @@ static inline void rm_head(rm *m, ph_shape enters) {
   rm_put(m, " %d\n", RM_WIDTH);
 }
 
-/* Two numbers a sample, of some state of the iteration, as terms and observations. Only a state of one position has them. */
+/* The carried value, repeated and cut to a width. */
+static inline rm_value rm_of_width(rm *m, int64_t width) {
+  rm_value state = {.ref = 0, .shape = m->state};
+  rm_value v = state;
+  while (v.shape.cols < width) {
+    v = rm_call(m, "concat", v, state);
+  }
+  if (v.shape.cols > width) {
+    char to[16];
+    snprintf(to, sizeof to, "%d", (int)width);
+    assert_true(rm_write(m, ph_op_find("slice"), &v, (const char *[]){"1", to}));
+    v = m->value[m->nvalues - 1];
+  }
+  return v;
+}
+
+/* A number a sample that depends on a value of any kind. */
+static inline rm_value rm_number(rm *m, rm_value v) {
+  if (ph_shape_is_param(v.shape)) {
+    v = rm_call(m, "apply", v, rm_of_width(m, v.shape.cols));
+  }
+  rm_value small = rm_one(m, "tanh", rm_one(m, "mean_positions", v));
+  return rm_call(m, "dot", small, small);
+}
+
+/* Numbers of the last values that do not have the shape of the state: their nodes. */
+static inline int rm_strange(rm *m, int number[2]) {
+  int n = 0;
+  for (int i = m->nvalues - 1; i >= 0 && n < 2; i--) {
+    rm_value v = m->value[i];
+    int64_t most = v.shape.rows > v.shape.cols ? v.shape.rows : v.shape.cols;
+    bool wide = ph_shape_is_param(v.shape) && most * m->state.pos > RM_MOST / 4;
+    if (v.ref >= 0 && !wide && !ph_shape_equal(v.shape, m->state)) {
+      number[n++] = rm_number(m, v).ref;
+    }
+  }
+  return n;
+}
+
+/* Two numbers a sample, of some state of the iteration, as terms and observations (only a state of one position has them), and
+ * numbers of values of other shapes as terms. */
 static inline void rm_end(rm *m, int result, int read) {
   bool numbers = m->state.pos == 1 && rm_pick(m, 2);
+  int strange[2];
+  int nstrange = rm_pick(m, 2) ? rm_strange(m, strange) : 0;
   int at = m->nodes;
   if (numbers) {
     rm_put(m, "node %d apply p7 n%d\nnode %d mul n%d n%d\n", at, rm_state(m), at + 1, at, at);
@@ -254,6 +325,9 @@ static inline void rm_end(rm *m, int result, int read) {
   rm_put(m, "result n%d\n", result);
   if (read >= 0) {
     rm_put(m, "read n%d\n", read);
+  }
+  for (int i = 0; i < nstrange; i++) {
+    rm_put(m, "term 0.3 n%d\n", strange[i]);
   }
   if (numbers) {
     rm_put(m, "term 0.5 n%d\nterm 1 n%d\nobserve first n%d\nobserve square n%d\n", at, at + 1, at, at + 1);
@@ -296,12 +370,12 @@ static inline void rm_canonical(rm *m) {
   ph_ir_free(ir);
 }
 
-/* A stage (left out of every third model, so that streams also meet the data), a stream of one or two positions a place, and a
- * stage that reads it out. */
+/* A stage (left out of every third model, so that streams also meet the data), a stream of one, two or four positions a place,
+ * and a stage that reads it out. */
 static inline void rm_model(rm *m, uint64_t seed, const rm_stream *k) {
   *m = (rm){.rng = ph_rng_of(seed, "model")};
   int repeat = 3 + (int)rm_pick(m, 3);
-  int lines = 1 + (rm_pick(m, 3) == 0);
+  int lines = 1 << rm_pick(m, 3);
   int places = repeat + !k->from_zero;
   int number = 1;
   ph_shape place = ph_shape_sample(lines, 1, RM_WIDTH);

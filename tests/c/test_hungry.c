@@ -72,7 +72,7 @@ static void make_hungry(ph_ir *ir) {
   for (int s = 0; s < ir->nsegments; s++) {
     for (int i = 0; i < ir->segment[s].nnodes; i++) {
       ph_ir_node *n = &ir->segment[s].node[i];
-      n->op = n->op->shape ? &hungry[n->op - ph_op_at(0)] : n->op;
+      n->op = n->op->shape ? &hungry[ph_op_number(n->op)] : n->op;
     }
   }
 }

@@ -94,7 +94,7 @@ static void test_adjoints(void **state) {
 /* ---- what a row promises about its functions ---- */
 
 static void poison(ph_opnd *o, ph_shape s, bool needed) {
-  static double nan[1 << 11];
+  static double nan[1 << 14];
   memset(nan, 0xff, sizeof nan);
   assert_true(s.rows * s.cols <= PH_COUNT(nan));
   o->p = needed ? o->p : nan;
@@ -142,6 +142,9 @@ static void hostile_fwd(const ph_call *call) {
 /* Twice the cotangents come out, of the same values. */
 static void check_promises(const op_case *c, int64_t d) {
   (void)d;
+  if (!c->op->bwd) {
+    return;
+  }
   ph_op hostile = *c->op;
   hostile.fwd = hostile_fwd;
   hostile.bwd = hostile_bwd;
@@ -355,7 +358,7 @@ static void test_documented(void **state) {
     assert_true(op->doc && strlen(op->doc) > 10);
     assert_true(op->equation && op->equation[0]);
     assert_ptr_equal(op, ph_op_find(op->name));
-    assert_int_equal(ph_op_nargs(op), strspn(op->args, "mqkpvsxa"));
+    assert_int_equal(ph_op_nargs(op), strspn(op->args, "mqkpvsxar"));
     assert_true(op->shape ? op->fwd && (op->bwd || ph_op_nargs(op) == 0) : op->role != PH_ROLE_NONE);
     assert_true(op->role == PH_ROLE_NONE || ph_op_of(op->role) == op);
   }

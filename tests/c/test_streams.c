@@ -59,7 +59,7 @@ static void test_random_meets_every_op(void **state) {
     for (int s = 0; s < ir->nsegments; s++) {
       ph_ok(ph_graph_build(&g, &ir->segment[s], 4, false, &err));
       for (int i = 0; i < g.n; i++) {
-        met[g.node[i].op && g.node[i].live ? g.node[i].op - ph_op_at(0) : PH_COUNT(met) - 1]++;
+        met[g.node[i].op && g.node[i].live ? ph_op_number(g.node[i].op) : PH_COUNT(met) - 1]++;
       }
       ph_graph_fini(&g);
     }

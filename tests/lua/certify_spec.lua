@@ -19,13 +19,13 @@ local function whole(low, high) return low + math.floor(uniform() * (high - low 
 
 -- How the ops of the table can be called: matrices (m), vectors of parameters (r), states (v), a letter an argument. A
 -- skew or positive semidefinite argument is any matrix here: the certificate has to find out.
-local kind_of <const> = { m = "m", q = "m", k = "m", p = "m", v = "r", s = "v" }
+local kind_of <const> = { m = "m", q = "m", k = "m", p = "m", r = "m", v = "r", s = "v" }
 local calls, names = {}, {}
 for _, row in ipairs(op_table.rows) do
   if not row.leaf then
-    calls[row.name] = { (row.args:gsub("[mqkpvs]", kind_of):gsub("[xa]", "v")) }
+    calls[row.name] = { (row.args:gsub("[mqkprvs]", kind_of):gsub("[xa]", "v")) }
     if row.args:find "[xa]" then
-      table.insert(calls[row.name], (row.args:gsub("[mqkpvs]", kind_of):gsub("[xa]", "m")))
+      table.insert(calls[row.name], (row.args:gsub("[mqkprvs]", kind_of):gsub("[xa]", "m")))
     end
     names[#names + 1] = row.name
   end
@@ -42,10 +42,14 @@ local function start(d)
   return { d = d, params = {}, nodes = { "node 0 state" }, m = {}, r = {}, v = { state }, count = 1 }
 end
 
+local function declare(p, rows, cols)
+  local k = #p.params
+  p.params[k + 1] = string.format("param P%d %d %d zeros", k, rows, cols)
+  return { ref = "p" .. k, pos = 0, wide = 0, rows = rows, cols = cols }
+end
+
 local function parameter(p, kind)
-  local k, rows = #p.params, kind == "m" and p.d or 1
-  p.params[k + 1] = string.format("param P%d %d %d zeros", k, rows, p.d)
-  local v = { ref = "p" .. k, pos = 0, wide = 0, rows = rows, cols = p.d }
+  local v = declare(p, kind == "m" and p.d or 1, p.d)
   table.insert(p[kind], v)
   return v
 end
@@ -64,6 +68,24 @@ local function draw(p, row)
   return native.op_shape(row.name, args, attrs), args, attrs
 end
 
+--- Writes a node; its value has the shape given.
+local function write_node(p, name, args, attrs, shape)
+  local words = { "node", p.count, name }
+  for _, key in ipairs(op_table.row(name).attrs) do words[#words + 1] = key .. "=" .. attrs[key] end
+  for _, a in ipairs(args) do words[#words + 1] = a.ref end
+  p.nodes[#p.nodes + 1] = table.concat(words, " ")
+  shape.ref = "n" .. p.count
+  p.count = p.count + 1
+  return shape
+end
+
+local function is_home(p, v) return v.pos == 1 and v.cols == p.d end
+
+local function call(p, name, ...)
+  local args = { ... }
+  return write_node(p, name, args, {}, assert(native.op_shape(name, args, {})))
+end
+
 local function grow(p)
   local row = op_table.row(uniform() < 0.6 and pick(favourites) or pick(names))
   local shape, args, attrs
@@ -72,29 +94,38 @@ local function grow(p)
     if shape then break end
   end
   if not shape then return end
-  local words = { "node", p.count, row.name }
-  for _, key in ipairs(row.attrs) do words[#words + 1] = key .. "=" .. attrs[key] end
-  for _, a in ipairs(args) do words[#words + 1] = a.ref end
-  p.nodes[#p.nodes + 1] = table.concat(words, " ")
-  shape.ref = "n" .. p.count
-  table.insert(shape.pos > 0 and p.v or p.m, shape)
-  p.count = p.count + 1
+  for i, a in ipairs(args) do -- what must be above 0 mostly is
+    if row.args:sub(i, i) == "a" and uniform() < 0.9 then args[i] = call(p, "sigmoid", a) end
+  end
+  local v = write_node(p, row.name, args, attrs, shape)
+  table.insert(v.pos > 0 and p.v or p.m, v)
 end
 
---- The last value that has the shape of the state.
+--- A state of the block's shape made of v, whatever it is.
+local function home(p, v)
+  if v.pos == 0 then v = call(p, "apply", v, call(p, "apply", declare(p, v.cols, p.d), p.v[1])) end
+  if v.pos > 1 then v = call(p, "mean_positions", v) end
+  return is_home(p, v) and v or call(p, "apply", declare(p, p.d, v.cols), v)
+end
+
+--- The last value that has the shape of the state, and what was made of others.
 local function result(p)
-  for i = #p.v, 1, -1 do
-    if p.v[i].pos == 1 and p.v[i].cols == p.d then return p.v[i].ref end
+  local out, strange
+  for _, v in ipairs(p.v) do
+    if is_home(p, v) then out = v else strange = v end
   end
+  if uniform() < 0.3 then strange = p.m[#p.m] or strange end
+  return strange and call(p, "add", out, home(p, strange)) or out
 end
 
 local function program()
   local p = start(whole(1, 5))
   for _ = 1, whole(3, 12) do grow(p) end
+  local last = result(p)
   local lines = { "phrun-ir 1", "dtype f64", "input 1 " .. p.d, "segment depth 1" }
   table.move(p.params, 1, #p.params, #lines + 1, lines)
   table.move(p.nodes, 1, #p.nodes, #lines + 1, lines)
-  lines[#lines + 1] = "result " .. result(p)
+  lines[#lines + 1] = "result " .. last.ref
   lines[#lines + 1] = "end\nloss none\n"
   return table.concat(lines, "\n"), p
 end
@@ -173,9 +204,22 @@ local function check(f, seen, text, which)
   end
 end
 
+--- Counts the ops that the result depends on.
+local function note_ops(seg, met)
+  local live = { [seg.result] = true }
+  for i = #seg.nodes, 1, -1 do
+    if live[i] then
+      met[seg.nodes[i].op] = (met[seg.nodes[i].op] or 0) + 1
+      for _, a in ipairs(seg.nodes[i].args) do
+        if a.kind == "node" then live[a.index] = true end
+      end
+    end
+  end
+end
+
 describe("the certificate of random blocks", function()
   it("is never exceeded, by construction and at the weights, in 10,000 cases", function()
-    local tried, bounded, linear, skipped = 0, 0, 0, 0
+    local tried, bounded, linear, skipped, met = 0, 0, 0, 0, {}
     while tried < 10000 do
       local text, p = program()
       local model = assert(native.ir_parse(text))
@@ -189,6 +233,7 @@ describe("the certificate of random blocks", function()
         assert(c.channel[1] - 1e-6 <= f.channel[2] and f.channel[1] <= c.channel[2] + 1e-6,
           "log-volume outside its bracket\n" .. text)
         tried = tried + 1
+        note_ops(seg, met)
         if f.port.z == 0 and f.reads then bounded = bounded + 1 end
         if f.lip == 0 and f.gain > 0 then linear = linear + 1 end
       else
@@ -198,6 +243,9 @@ describe("the certificate of random blocks", function()
     -- the cases are of all sorts
     assert(bounded > 200, "saturating ports: " .. bounded)
     assert(linear > 200, "linear layers: " .. linear)
+    for _, name in ipairs(names) do
+      assert((met[name] or 0) > 20, string.format("%s is met %d times", name, met[name] or 0))
+    end
     assert(skipped < 2000, "overflowing or singular blocks: " .. skipped)
   end)
 end)

@@ -255,7 +255,10 @@ describe("a block that cannot be traced", function()
     fails("must give a state, gives nothing", stream(function() end))
     fails("divide: by zero", stream(function(z) return z / 0 end))
     fails("the factor must be finite, got nan", stream(function(z) return (0 / 0) * z end))
-    fails("inside a block only its own values, parameters and numbers", stream(function(z) return ph.eye(3) * z end))
+    fails("from outside the block; of these a block takes multiples of the identity only",
+      stream(function(z) return ph.ones(3, 3) * z end))
+    fails("inside a block only its own values, parameters and numbers",
+      stream(function(z) return ph.mul(ph.batch(ph.ones(1, 3)), z) end))
   end)
 
   it("cannot use values of another block", function()

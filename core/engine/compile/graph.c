@@ -247,6 +247,26 @@ static bool is_apart(const ph_graph *g, int i) {
 
 static int part_of(builder *b, int *known, int i, unsigned which);
 
+/* Zero times x, as a part of the result. */
+static int make_zero(builder *b, int x, unsigned which) {
+  int zero = make_scale(b, ph_coef_of(0.0), x, false);
+  if (!b->failed) {
+    b->g->node[zero].parts = which;
+  }
+  return zero;
+}
+
+/* A linear op on the parts of its arguments; one that does not have the part counts as zero. */
+static int make_linear(builder *b, int *known, ph_gnode n, unsigned which) {
+  int arg[PH_OP_ARGS] = {0};
+  for (int a = 0; a < n.nargs; a++) {
+    bool linear = ph_op_linear(n.op) & 1U << a;
+    bool has = b->g->node[n.arg[a]].parts & which;
+    arg[a] = !linear ? n.arg[a] : has ? part_of(b, known, n.arg[a], which) : make_zero(b, n.arg[a], which);
+  }
+  return make(b, n.op, n.nargs, arg, n.attr);
+}
+
 /* The channel or the port of a node that has both. A bias is port: where its argument has none, it is added to zero. */
 static int make_part(builder *b, int *known, ph_gnode n, unsigned which) {
   bool has[2] = {false};
@@ -260,9 +280,9 @@ static int make_part(builder *b, int *known, ph_gnode n, unsigned which) {
     if (which == PH_PART_CHANNEL) {
       return part_of(b, known, n.arg[0], which);
     }
-    return make_pair(b, PH_ROLE_BIAS,
-                     has[0] ? part_of(b, known, n.arg[0], which) : make_scale(b, ph_coef_of(0.0), n.arg[0], false),
+    return make_pair(b, PH_ROLE_BIAS, has[0] ? part_of(b, known, n.arg[0], which) : make_zero(b, n.arg[0], which),
                      n.arg[1]);
+  case PH_ROLE_NONE: return make_linear(b, known, n, which);
   default:
     if (has[0] && has[1]) {
       int x = part_of(b, known, n.arg[0], which);

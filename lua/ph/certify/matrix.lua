@@ -25,6 +25,9 @@ end
 
 local times = matrix.times
 
+--- sqrt(x^2 + y^2)
+function matrix.hypot(x, y) return math.sqrt(x * x + y * y) end
+
 local function new(fields)
   fields.up, fields.lo = fields.up or math.huge, fields.lo or 0.0
   fields.volume = fields.volume or { -math.huge, math.huge }
@@ -37,7 +40,7 @@ function matrix.parameter(rows, cols, tensor) return new { rows = rows, cols = c
 --- The identity of a state's width.
 function matrix.identity(width, concrete)
   return new {
-    rows = width, cols = width, up = 1.0, lo = 1.0, volume = { 0.0, 0.0 }, meter = 0.0, one = true,
+    rows = width, cols = width, up = 1.0, lo = 1.0, volume = { 0.0, 0.0 }, meter = 0.0, one = true, psd = true,
     tensor = concrete and native.eye(width) or nil,
   }
 end
@@ -91,13 +94,47 @@ function matrix.product(a, b)
   }
 end
 
+--- Lower bound of the smallest singular value of A + sign B. A skew term leaves a positive semidefinite one its
+-- quadratic form, and those of two positive semidefinite ones add up.
+local function least_of_sum(a, b, sign)
+  local least = math.max(0, a.lo - b.up, b.lo - a.up)
+  if a.psd and b.skew then least = math.max(least, a.lo) end
+  if sign > 0 and a.skew and b.psd then least = math.max(least, b.lo) end
+  if sign > 0 and a.psd and b.psd then least = math.max(least, a.lo + b.lo) end
+  return least
+end
+
 --- A + sign B.
 function matrix.sum(a, b, sign)
   return new {
-    rows = a.rows, cols = a.cols, up = a.up + b.up, lo = math.max(0, a.lo - b.up, b.lo - a.up),
+    rows = a.rows, cols = a.cols, up = a.up + b.up, lo = least_of_sum(a, b, sign),
     psd = sign > 0 and a.psd and b.psd, skew = a.skew and b.skew,
     tensor = both(a, b, function(x, y) return sign > 0 and x + y or x - y end),
   }
+end
+
+--- The diagonal matrix of a vector.
+function matrix.diagonal(v)
+  local t = v.tensor and native.op("diag", { v.tensor }, {})
+  return new { rows = v.cols, cols = v.cols, up = v:entry(), tensor = t }
+end
+
+--- A on top of B; nil stands for zeros, of as many rows as `rows` says.
+function matrix.on_top(a, b, rows)
+  local known = a or b
+  local concrete = (not a or a.tensor) and (not b or b.tensor)
+  local function part(m, i) return m and m.tensor or native.tensor({ rows[i], known.cols }, "f64") end
+  local up = matrix.hypot(a and a.up or 0.0, b and b.up or 0.0)
+  return new {
+    rows = rows[1] + rows[2], cols = known.cols, up = up,
+    tensor = concrete and native.op("vstack", { part(a, 1), part(b, 2) }, {}) or nil,
+  }
+end
+
+--- Rows `from` to `to` of A.
+function matrix.some_rows(a, from, to)
+  local columns = a.tensor and native.op("slice", { a.tensor:transpose() }, { from = from, to = to })
+  return new { rows = to - from + 1, cols = a.cols, up = a.up, tensor = columns and columns:transpose() }
 end
 
 --- c A.
@@ -167,6 +204,58 @@ function rules.contraction(out, args, attrs)
   return out
 end
 
+function rules.identity(out) return matrix.identity(out.rows, out.tensor ~= nil) end
+
+function rules.diagonal(_, args) return matrix.diagonal(args[1]) end
+
+function rules.entries(out, args)
+  out.up = times(math.sqrt(out.cols), args[1].up)
+  return out
+end
+
+local function reciprocal(x) return x > 0 and 1 / x or math.huge end
+
+function rules.inverse(out, args)
+  local a = args[1]
+  out.up, out.lo, out.psd, out.skew = reciprocal(a.lo), reciprocal(a.up), a.psd, a.skew
+  out.volume = { -a.volume[2], -a.volume[1] }
+  return out
+end
+
+function rules.solution(out, args)
+  out.up = times(reciprocal(args[1].lo), args[2].up)
+  return out
+end
+
+--- Squares of the factor's singular values are those of the matrix.
+function rules.root(out, args)
+  local a = args[1]
+  out.up, out.lo, out.volume = math.sqrt(a.up), math.sqrt(a.lo), { a.volume[1] / 2, a.volume[2] / 2 }
+  return out
+end
+
+function rules.join(out, args)
+  out.up = matrix.hypot(args[1].up, args[2].up)
+  return out
+end
+
+function rules.part(out, args)
+  out.up = args[1].up
+  return out
+end
+
+--- Rows above 0 with sum 1.
+function rules.simplex(out)
+  out.up = math.sqrt(out.rows)
+  return out
+end
+
+--- What is left of a matrix when others of its entries become 0 may have its Frobenius norm.
+function rules.choice(out, args)
+  out.up = times(math.sqrt(math.min(out.rows, out.cols)), args[2].up + args[3].up)
+  return out
+end
+
 --- Whether the arguments are by construction what the op is meant for: a cayley of a free matrix is not a transport.
 local function promised(row, args)
   for i, a in ipairs(args) do
@@ -186,6 +275,9 @@ function matrix.node(row, args, attrs, shape)
   local out = new {
     rows = shape.rows, cols = shape.cols, tensor = known and native.op(row.name, tensors, attrs) or nil,
   }
+  if out.tensor and out.tensor:first_nonfinite() then -- the inverse of a singular matrix: nothing bounds it
+    return new { rows = shape.rows, cols = shape.cols }
+  end
   local rule = rules[row.gain]
   if rule and promised(row, args) then out = rule(out, args, attrs) end
   if row.output_bound > 0 then out.up = math.min(out.up, row.output_bound * math.sqrt(shape.rows * shape.cols)) end

@@ -18,6 +18,9 @@ local value = {}
 local function bound(z, u, one) return { z = z, u = u, one = one } end
 local function nothing() return bound(0.0, 0.0, 0.0) end
 local function plus(a, b) return bound(a.z + b.z, a.u + b.u, a.one + b.one) end
+local function joined(a, b)
+  return bound(matrix.hypot(a.z, b.z), matrix.hypot(a.u, b.u), matrix.hypot(a.one, b.one))
+end
 local function stretched(a, s) return bound(times(s, a.z), times(s, a.u), times(s, a.one)) end
 
 local function whole(v, which)
@@ -101,20 +104,82 @@ end
 
 rules.sum, rules.difference = sum(1), sum(-1)
 
---- The norm of x y is at most the entries of one times the norm of the other; a Lipschitz bound needs both bounded.
-function rules.schur(args)
-  local a, b = args[1], args[2]
+--- A product of a and b that is linear in each: at most `factor` times the entries of one times the norm of the other;
+-- a Lipschitz bound needs both bounded. out: what else is known of it.
+local function bilinear(a, b, factor, out)
+  local most_a, most_b = times(factor, a.entry), times(factor, b.entry)
   local function best(which)
-    local x, y = stretched(whole(b, which), a.entry), stretched(whole(a, which), b.entry)
+    local x, y = stretched(whole(b, which), most_a), stretched(whole(a, which), most_b)
     if x.z ~= y.z then return x.z < y.z and x or y end
     return x.u + x.one <= y.u + y.one and x or y
   end
-  local function slope(la, lb) return times(a.entry, lb) + times(b.entry, la) end
+  local function slope(la, lb) return times(most_a, lb) + times(most_b, la) end
+  out.steep, out.flat, out.lip = best "steep", best "flat", slope(value.lip(a), value.lip(b))
+  out.lip_u, out.reads = slope(a.lip_u, b.lip_u), reads(a) or reads(b)
+  return out
+end
+
+function rules.schur(args)
+  local a, b = args[1], args[2]
+  return bilinear(a, b, 1.0, { width = a.width, entry = times(a.entry, b.entry) })
+end
+
+function rules.inner(args)
+  local a, b = args[1], args[2]
+  return bilinear(a, b, math.sqrt(a.width), { width = 1, entry = times(a.width, times(a.entry, b.entry)) })
+end
+
+--- The features of both, one after the other.
+function rules.join(args)
+  local a, b = args[1], args[2]
   return {
-    width = a.width, steep = best "steep", flat = best "flat", lip = slope(value.lip(a), value.lip(b)),
-    lip_u = slope(a.lip_u, b.lip_u), entry = times(a.entry, b.entry), reads = reads(a) or reads(b),
+    width = a.width + b.width, lin = (a.lin or b.lin) and matrix.on_top(a.lin, b.lin, { a.width, b.width }),
+    steep = joined(a.steep, b.steep), flat = joined(a.flat, b.flat), lip = matrix.hypot(a.lip, b.lip),
+    lip_u = matrix.hypot(a.lip_u, b.lip_u), entry = math.max(a.entry, b.entry), reads = a.reads or b.reads,
   }
 end
+
+--- Some of the features.
+function rules.part(args, attrs)
+  local v = args[1]
+  return {
+    width = attrs.to - attrs.from + 1, lin = v.lin and matrix.some_rows(v.lin, attrs.from, attrs.to), steep = v.steep,
+    flat = v.flat, lip = v.lip, lip_u = v.lip_u, entry = v.entry, reads = v.reads,
+  }
+end
+
+function rules.stretch(args)
+  local out = rules.apply { matrix.diagonal(args[2]), args[1] }
+  out.entry = times(args[1].entry, args[2]:entry())
+  return out
+end
+
+--- Each entry is one of x or of y. Where the condition moves with the state or the input, the value may jump.
+function rules.choice(args)
+  local c, x, y = args[1], args[2], args[3]
+  return {
+    width = x.width, steep = plus(value.steep(x), value.steep(y)), flat = plus(value.flat(x), value.flat(y)),
+    lip = reads(c) and math.huge or value.lip(x) + value.lip(y), lip_u = c.lip_u > 0 and math.huge or x.lip_u + y.lip_u,
+    entry = math.max(x.entry, y.entry), reads = reads(c) or reads(x) or reads(y),
+  }
+end
+
+--- Softmax: entries above 0 with sum 1, so a norm of at most 1.
+function rules.simplex(args)
+  local v, one = args[1], bound(0.0, 0.0, 1.0)
+  return nonlinear(v, v.width, plus(stretched(value.steep(v), 0.5), one), one, 0.5, 1.0)
+end
+
+--- A position that is made of others: its norm is at most `factor` times the largest of theirs.
+local function regrouped(v, width, factor)
+  return nonlinear(v, width, stretched(value.steep(v), factor), stretched(value.flat(v), factor), factor, v.entry)
+end
+
+function rules.gather(args, attrs, _, shape)
+  return regrouped(args[1], shape.cols, math.sqrt(attrs.lines * attrs.wide))
+end
+
+function rules.spread(args, _, _, shape) return regrouped(args[1], shape.cols, 1.0) end
 
 function rules.lipschitz(args, _, row)
   local v, root = args[1], math.sqrt(args[1].width)

@@ -90,15 +90,45 @@ local function eager(name, args, attrs)
   return single and out:reshape { out:count() } or out
 end
 
+--- c when t is c times the identity, or nil.
+local function multiple_of_identity(t)
+  local shape = t:shape()
+  if #shape ~= 2 or shape[1] ~= shape[2] or shape[1] == 0 then return nil end
+  local c = t:at(1, 1)
+  local rest = t:cast "f64" - native.eye(shape[1]) * c
+  return rest:min() == 0 and rest:max() == 0 and c or nil
+end
+
+local function eye_node(n) return symbol.node("eye", {}, { n = n }) end
+
+--- What stands in a block for a value that was made outside of it: of constants the IR can say the identity and its
+-- multiples.
+local function lifted(name, i, v)
+  if is_identity(v) then return eye_node(v.width) end
+  if not is_tensor(v) then return v end
+  local c = multiple_of_identity(v)
+  if not c then
+    schema.fail(name, "argument %d is %s from outside the block; of these a block takes multiples of the identity "
+      .. "only: declare a ph.param", i, kinds.describe(v))
+  end
+  return c == 1 and eye_node(v:shape()[1]) or symbol.node("scale", { eye_node(v:shape()[1]) }, { by = c })
+end
+
+local function is_symbolic(args)
+  for _, v in ipairs(args) do
+    if symbol.is(v) then return true end
+  end
+  return #args == 0 and symbol.current() ~= nil
+end
+
 --- Applies an op of the table to symbols or tensors.
 function ops.call(name, args, attrs)
-  local symbolic = false
-  for _, v in ipairs(args) do
+  local symbolic, given = is_symbolic(args), {}
+  for i, v in ipairs(args) do
     if is_broken(v) then return v end
-    if is_identity(v) then schema.fail(name, "the identity channel is only a factor: write identity * z") end
-    symbolic = symbolic or symbol.is(v)
+    given[i] = symbolic and lifted(name, i, v) or is_identity(v) and native.eye(v.width) or v
   end
-  return (symbolic and symbol.node or eager)(name, args, attrs)
+  return (symbolic and symbol.node or eager)(name, given, attrs)
 end
 
 --- Multiplies by a number.
@@ -128,9 +158,7 @@ end
 -- from the left, columns from the right.
 local function times_identity(one, v, side)
   if is_identity(v) then return v end
-  if is_number(v) then
-    schema.fail("multiply", "a number times the identity is a matrix, not a parameter; scale the product instead")
-  end
+  if is_number(v) then return ops.scale(v, ops.eye(one.width)) end
   local is_state = domain(v) == "state"
   if is_state and side == "cols" then schema.fail("multiply", "a matrix stands left of the state: write M * z") end
   local shape = symbol.is(v) and { v.rows, v.cols } or v:shape()
@@ -161,15 +189,19 @@ local function number_in(name, a, b)
   end
 end
 
-local function is_vector(v) return symbol.is(v) and v.pos == 0 and v.rows == 1 end
+--- Is v a parameter vector, and w a state that it acts on?
+local function is_vector_on(v, w)
+  if domain(v) ~= "matrix" or domain(w) ~= "state" then return false end
+  return (symbol.is(v) and v.rows or v:shape()[1]) == 1
+end
 
 --- a + b: two values of one shape, or a state and a parameter vector (bias).
 function ops.plus(a, b)
   a, b = operand("add", a), operand("add", b)
   number_in("add", a, b)
   if is_broken(a) or is_broken(b) then return kinds.broken end
-  if is_vector(b) and domain(a) == "state" then return ops.call("bias", { a, b }) end
-  if is_vector(a) and domain(b) == "state" then return ops.call("bias", { b, a }) end
+  if is_vector_on(b, a) then return ops.call("bias", { a, b }) end
+  if is_vector_on(a, b) then return ops.call("bias", { b, a }) end
   return ops.call("add", { a, b })
 end
 
@@ -182,7 +214,10 @@ end
 function ops.negate(v) return ops.scale(-1, operand("scale", v)) end
 
 function ops.over(a, b)
-  if not is_number(b) then schema.fail("divide", "only a number can divide a value") end
+  if not is_number(b) then
+    schema.fail("divide", "only a number can divide a value; ph.div(x, y) divides elementwise, ph.solve(A, B) solves "
+      .. "A X = B")
+  end
   if b == 0 then schema.fail("divide", "by zero") end
   return ops.scale(1 / b, operand("divide", a))
 end
@@ -192,25 +227,12 @@ for _, class in ipairs { symbol.metatable, Batch, Identity } do
   class.__mul, class.__add, class.__sub, class.__unm, class.__div = ops.times, ops.plus, ops.minus, ops.negate, ops.over
 end
 
---- The functions of the table that a spec calls by name: ph.tanh(x), ph.mul(a, b) ...
-ops.words = {}
-for _, row in ipairs(op_table.rows) do
-  if row.word then
-    ops.words[#ops.words + 1] = row.name
-    ops[row.name] = function(...)
-      local args = {}
-      for i = 1, #row.args do args[i] = operand(row.name, (select(i, ...))) end
-      if #args == 1 and iteration.is(args[1]) then return iteration.apply(row.name, args[1]) end
-      return ops.call(row.name, args)
-    end
-    schema.describe(row.name, "functions", string.format("ph.%s(%s)", row.name, #row.args == 1 and "x" or "a, b"),
-      row.doc)
-  end
+--- The identity matrix (n, n): a value of the block inside one, a tensor outside.
+function ops.eye(n)
+  local size, reason = kinds.integer(n, { min = 1, max = 8192 })
+  if not size then schema.fail("eye", "n %s", reason) end
+  return ops.call("eye", {}, { n = size })
 end
-
-schema.describe("cayley_of", "functions", "ph.cayley_of(S)",
-  "C = (I + S/2)^-1 (I - S/2) of a given skew matrix S.")
-function ops.cayley_of(s) return ops.call("cayley", { operand("cayley_of", s) }) end
 
 --- A parameter: a symbol inside a block; outside, a tensor drawn from (seed, name).
 function ops.parameter(base, rows, cols, init, seed)
@@ -238,6 +260,6 @@ function ops.width(name, v)
   return shape[#shape]
 end
 
-ops.domain = domain
+ops.domain, ops.operand, ops.is_vector_on = domain, operand, is_vector_on
 
 return ops

@@ -76,6 +76,9 @@ end
 function symbol.node(op, args, attrs)
   local trace = symbol.current()
   for i, a in ipairs(args) do
+    if type(a) == "number" then
+      schema.fail(op, "argument %d must be a value of the block, got the number %s", i, kinds.describe(a))
+    end
     if not symbol.is(a) then
       schema.fail(op, "argument %d is %s; inside a block only its own values, parameters and numbers can be used", i,
         kinds.describe(a))

@@ -2,6 +2,7 @@
 
 local kinds = require "ph.schema.kinds"
 local native = require "ph.native"
+local ops = require "ph.lang.ops"
 local schema = require "ph.schema"
 
 local tensors = {}
@@ -38,7 +39,7 @@ describe("rand", "ph.rand(3, 4)", "Independent uniform numbers in [0, 1).")
 
 function tensors.tensor(t, dtype) return native.from(t, dtype or "f64") end
 
-function tensors.eye(n) return native.eye(n, "f64") end
+tensors.eye = ops.eye
 
 function tensors.zeros(...) return native.tensor(sizes("zeros", ...), "f64") end
 

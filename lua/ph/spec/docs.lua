@@ -34,7 +34,9 @@ over numbers and over the cell, but not over values of the stream: comparing or 
 | `M * z` | a parameter matrix acting on the features of a state |
 | `h * x`, `x / 2`, `-x` | multiplication by a number |
 | `x + y`, `x - y` | two values of one shape; `z + b` with a parameter vector b (1, d) is a bias |
-| `ph.mul(x, y)` | elementwise product |
+| `ph.mul(x, y)` | elementwise product; `ph.mul(v, z)` with a parameter vector v (1, d) stretches the features of a state |
+| `1e-4 * ph.eye(n) + ph.gram(L)` | `ph.eye(n)` is a value like others; one that was made outside the block, and its multiples, too |
+| `ph.inverse(A) * z`, `ph.solve(A, B)` | matrices are made once a layer and step; a singular one ends the run as diverged, with layer and reason |
 | `(h / (1 + t)) * x`, `ph.damping { d, step = h * (1 + t) }` | t, the last argument of a stream's block, counts its iterations from 0; its arithmetic (`+ - * / ^` and functions such as `ph.tanh(t)`) is one table of numbers in the IR |
 | `ph.term(0.01, e)`, `ph.observe("energy", e)` | adds 0.01 e to the loss at each iteration; names e for the measure `ph.observed()`. e is one number a sample |
 | `ph.affine(d)(z)` | a layer: a function that owns parameters. One layer object used twice in a block shares them |
