@@ -91,6 +91,10 @@ static void push_result(lua_State *L, const ph_result *r) {
   lua_setfield(L, -2, "finite");
   set_place(L, "bad_segment", r->bad_segment);
   set_place(L, "bad_step", r->bad_step);
+  if (r->bad_op) {
+    lua_pushstring(L, r->bad_op->name);
+    lua_setfield(L, -2, "bad_op");
+  }
   if (!isnan(r->grad_norm)) {
     set_number(L, "grad_norm", r->grad_norm);
   }

@@ -253,6 +253,32 @@ static void test_diverged(void **state) {
   sm_set_drop(&s);
 }
 
+/* An inverse that is only read: states stay finite, so the place comes from the parameter values. */
+static const char SINGULAR[] =
+    "phrun-ir 1\ndtype f64\ninput 5 3\nsegment time 5\nwidth 3\nparam L 3 3 constant 1\nnode 0 input\nnode 1 gram p0\n"
+    "node 2 inverse n1\nnode 3 apply n2 n0\nresult n0\nread n3\nend\nloss mse\n";
+
+/* A singular matrix ends a step: the result says where and why, nothing changes. */
+static void test_singular(void **state) {
+  (void)state;
+  sm_set s;
+  sm_set_make(&s, 8, 15, 15, PH_F64);
+  ph_plan *p = sm_plan(SINGULAR, NULL);
+  ph_err err;
+  ph_result res;
+  ph_plan_init(p, 1);
+  uint64_t before = bits(p);
+  ph_ok(ph_plan_step(p, &s.data, s.idx, 8, &ADAM, &res, &err));
+  assert_false(res.finite);
+  assert_int_equal(0, res.bad_segment);
+  assert_int_equal(0, res.bad_step);
+  assert_ptr_equal(ph_op_find("inverse"), res.bad_op);
+  assert_string_equal("inverse of a singular matrix", res.bad_op->failure);
+  assert_true(before == bits(p));
+  ph_plan_free(p);
+  sm_set_drop(&s);
+}
+
 static void test_interrupt(void **state) {
   (void)state;
   sm_set s;
@@ -408,10 +434,10 @@ static void test_described(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {PH_TEST(test_same_bits),     PH_TEST(test_clip),     PH_TEST(test_learns),
-                                     PH_TEST(test_no_allocation), PH_TEST(test_diverged), PH_TEST(test_interrupt),
-                                     PH_TEST(test_refusals),      PH_TEST(test_probe),    PH_TEST(test_short_memory),
-                                     PH_TEST(test_described),     PH_TEST(test_rates),    PH_TEST(test_source),
-                                     PH_TEST(test_stage_unprobed)};
+  const struct CMUnitTest tests[] = {PH_TEST(test_same_bits),     PH_TEST(test_clip),          PH_TEST(test_learns),
+                                     PH_TEST(test_no_allocation), PH_TEST(test_diverged),      PH_TEST(test_singular),
+                                     PH_TEST(test_interrupt),     PH_TEST(test_refusals),      PH_TEST(test_probe),
+                                     PH_TEST(test_short_memory),  PH_TEST(test_described),     PH_TEST(test_rates),
+                                     PH_TEST(test_source),        PH_TEST(test_stage_unprobed)};
   return cmocka_run_group_tests_name("plan", tests, NULL, NULL);
 }

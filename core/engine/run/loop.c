@@ -75,7 +75,7 @@ ph_status ph_loop_run(ph_plan *p, const ph_job *job, int64_t n, ph_result *res, 
   return PH_OK;
 }
 
-/* A loss that is not finite: look for the first segment and iteration whose state is not. */
+/* A loss that is not finite: look for the first segment and iteration whose state is not, and for the cause. */
 static ph_status diagnose(ph_plan *p, const ph_job *job, int64_t n, ph_result *res, ph_err *err) {
   if (res->finite) {
     return PH_OK;
@@ -86,6 +86,7 @@ static ph_status diagnose(ph_plan *p, const ph_job *job, int64_t n, ph_result *r
   if (!st) {
     res->bad_segment = found.bad_segment;
     res->bad_step = found.bad_step;
+    ph_values_blame(p, res);
   }
   return st;
 }

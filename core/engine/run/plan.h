@@ -17,6 +17,7 @@
 #include "base/tensor.h"
 #include "engine/run/source.h"
 #include "ir/ir.h"
+#include "ir/op.h"
 
 typedef struct ph_plan ph_plan;
 
@@ -54,6 +55,7 @@ typedef struct ph_result {
   int64_t n;                     /* samples */
   bool finite;                   /* loss and gradient are finite; a step with finite = false changes no parameter */
   int64_t bad_segment, bad_step; /* first segment and iteration whose state is not finite, -1 if none */
+  const ph_op *bad_op;           /* what made a parameter value there that is not finite; NULL when all are */
   double grad_norm;              /* global gradient norm when clip > 0, else NaN */
 } ph_result;
 

@@ -150,6 +150,9 @@ void ph_tile_run(const ph_tile *t);
 /* numbers.c: fills the tile's share. */
 void ph_numbers_share(const ph_tile *t);
 
+/* values.c: after a diagnosis, the op whose value is not finite; where no state is bad also its place. */
+void ph_values_blame(const ph_plan *p, ph_result *res);
+
 /* probe.c: hooks, called by the loops of stream.c. */
 void ph_probe_forward(const ph_tile *t, int s, int64_t step, const char *next, const char *port, int64_t port_ld);
 void ph_probe_backward(const ph_tile *t, int s, int64_t at, const char *g, int64_t ld);

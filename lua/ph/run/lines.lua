@@ -2,6 +2,7 @@
 -- machine-readable line of each record.
 
 local native = require "ph.native"
+local op_table = require "ph.schema.op_table"
 local json = require "ph.util.json"
 local tables = require "ph.util.tables"
 
@@ -20,12 +21,19 @@ local function best_value(one, outcome)
   return string.format("%s %.5g", one.by, outcome.value)
 end
 
+--- Where a run diverged and why: ", layer 3: inverse of a singular matrix", as far as it is known.
+local function place(d)
+  if not d.layer then return "" end
+  local why = d.op and ": " .. (op_table.row(d.op).failure or d.op .. " is not finite") or ""
+  return string.format(", layer %d%s", d.layer, why)
+end
+
 --- One line for a candidate that has been trained or has diverged.
 function lines.trained_line(one, outcome)
   local d = outcome.diverged
   if d then
     return string.format("diverged  %s  at step %d (epoch %d)%s, last finite loss %s", one.short, d.step, d.epoch,
-      d.layer and ", layer " .. d.layer or "", d.last_loss and string.format("%.6g", d.last_loss) or "none")
+      place(d), d.last_loss and string.format("%.6g", d.last_loss) or "none")
   end
   return string.format("trained   %s  %s%d epochs in %s, best %s at epoch %s", one.short,
     outcome.ended_by == "patience" and "stopped early, " or "", outcome.epochs, tables.duration(outcome.seconds),

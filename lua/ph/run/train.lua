@@ -84,7 +84,8 @@ function Training:diverge(res)
   local s = self.state
   s.status = "diverged"
   s.diverged = {
-    epoch = s.epoch, step = s.steps + 1, segment = res.bad_segment, layer = res.bad_step, last_loss = s.last_loss,
+    epoch = s.epoch, step = s.steps + 1, segment = res.bad_segment, layer = res.bad_step, op = res.bad_op,
+    last_loss = s.last_loss,
   }
 end
 

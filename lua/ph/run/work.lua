@@ -137,7 +137,7 @@ local function base_record(job, saved, columns)
   local d = s.diverged
   if d then
     record.step, record.epoch, record.last_loss = d.step, d.epoch, d.last_loss
-    record.segment, record.layer = d.segment, d.layer
+    record.segment, record.layer, record.op = d.segment, d.layer, d.op
   elseif s.stop.best_epoch then
     record.metrics = row_metrics(saved.rows[s.stop.best_epoch], columns)
   end
