@@ -220,7 +220,15 @@ static const ph_tensor *check_filled(lua_State *L, const char *what) {
 
 static int l_tensor_mean(lua_State *L) {
   const ph_tensor *t = check_filled(L, "mean");
-  lua_pushnumber(L, sum(t) / (double)ph_tensor_count(t));
+  const double n = (double)ph_tensor_count(t);
+  double mean = sum(t) / n;
+  if (!isfinite(mean)) { /* the sum may overflow where the mean does not */
+    mean = 0;
+    for (int64_t i = 0; i < ph_tensor_count(t); i++) {
+      mean += ph_tensor_get(t, i) / n;
+    }
+  }
+  lua_pushnumber(L, mean);
   return 1;
 }
 

@@ -1,5 +1,6 @@
 -- Wrong results without a word: faults that people of the field report, each as the smallest input that has it, with
 -- the right value. What only the whole program shows is in tests/e2e/silent.py.
+local aggregate = require "ph.rules.aggregate"
 local certify = require "ph.certify"
 local job = require "ph.run.job"
 local lacking = require "ph.lang.lacking"
@@ -587,5 +588,54 @@ describe("a generated task", function()
         assert.equal(digest, native.sha256(bytes):sub(1, 16))
       end
     end
+  end)
+end)
+
+-- ---- equal things, and things that look equal ----
+
+describe("what is there twice", function()
+  local function problem(grid, select, measures)
+    local _, problems = spec.load_text(string.format([[
+local ph = require "ph"
+return ph.experiment {
+  name = "equal", grid = { family = %s, seed = 0 }, select = %s, measure = %s,
+  task = ph.task.circles { width = 4, split = { train = 8, val = 4, test = 4 } },
+  model = function(cell)
+    return { ph.stream { depth = 2, block = function(z) return cell.family and ph.tanh(z) end }, ph.affine(4) }
+  end,
+  train = ph.sgd { epochs = 1 },
+}]], grid, select or "{ lr = { 0.1 } }", measures or "{}"), "equal.lua")
+    return problems and problems[1].text or "none"
+  end
+
+  it("is refused in every list whose elements are run or measured", function()
+    assert.equal("none", problem '"a"')
+    assert.equal("equal.lua:3: select: 'lr' has 0.1 twice (elements 1 and 2)", problem('"a"', "{ lr = { .1, 0.1 } }"))
+    assert.equal("equal.lua:3: experiment: 'measure' has the string 'growth' twice (elements 1 and 2)",
+      problem('"a"', nil, "{ ph.growth(), ph.growth() }"))
+    assert.matches("'family' has the string 'a' twice", problem '{ "a", "a" }')
+  end)
+
+  it("is refused when only the eye takes it for the same", function()
+    local composed, joined = "\"caf\u{e9}\"", "\"cafe\u{301}\""
+    assert.equal("none", problem(composed))
+    assert.equal("equal.lua:3: experiment: grid: 'family' element 1 holds U+0301, which joins the letter before: write "
+      .. "the composed letter", problem(joined))
+    assert.matches("holds U%+200B, which is not seen", problem '"a\u{200b}"')
+    assert.matches("must be UTF%-8", problem '"\xff"')
+    local ok, why = pcall(ph.rule, { "re\u{301}sume", { ph.mean { "growth" }, "<=", 1 } })
+    assert.is_false(ok)
+    assert.matches("its name holds U%+0301", tostring(why))
+  end)
+end)
+
+describe("a mean", function()
+  it("of large values is one of them", function()
+    local large, s = { 1e308, 1e308, 1.5e308 }, aggregate.statistic
+    near(1.1666666666666667e308, s.mean(large), { rtol = 1e-15, why = "rounding" })
+    near(2.886751345948129e307, s.sd(large), { rtol = 1e-14, why = "rounding" })
+    assert.equal(1e308, s.median { 1e308, 1e308 })
+    assert.equal(1e308, native.from({ 1e308, 1e308 }, "f64"):mean())
+    assert.equal(math.huge, s.mean { 1, math.huge })
   end)
 end)

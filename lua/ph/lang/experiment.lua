@@ -58,7 +58,7 @@ schema.define {
     { "train", kind = "protocol", required = true, doc = "a protocol: ph.adam { ... } or ph.sgd { ... }" },
     { "select", kind = "block", block = "select",
       doc = "candidates, the best of which on validation data is the cell's run" },
-    { "measure", kind = { "list", "function" }, of = measure_of, default = {},
+    { "measure", kind = { "list", "function" }, of = measure_of, distinct = true, default = {},
       doc = "what is measured on each finished net: a list, or function(cell) that gives one" },
     { "rules", kind = "any", affects = "plan", doc = "decisions from the results, as data" },
     { "predictions", kind = "any", affects = "plan", doc = "bands guessed beforehand" },
@@ -78,7 +78,8 @@ schema.define {
 }
 
 local function candidates_key(key, doc)
-  return { key, kind = "list", of = schema.get("adam").by_name[key], least = 1, candidates = true, doc = doc }
+  local of = schema.get("adam").by_name[key]
+  return { key, kind = "list", of = of, least = 1, distinct = true, candidates = true, doc = doc }
 end
 
 schema.define {
@@ -235,7 +236,7 @@ function Experiment:task_of(cell)
 end
 
 local function as_measures(v)
-  local list, reason = kinds.check(v, { kind = "list", of = measure_of })
+  local list, reason = kinds.check(v, { kind = "list", of = measure_of, distinct = true })
   if not list then schema.fail("experiment", "measure: %s", reason) end
   return list
 end

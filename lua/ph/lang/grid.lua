@@ -20,21 +20,19 @@ local most_cells <const> = 100000
 function kinds.scalar(v)
   local t = type(v)
   if t == "number" then return kinds.number(v, {}) end
-  if t == "string" or t == "boolean" then return v end
+  if t == "string" then
+    local problem = kinds.illegible(v)
+    if problem then return nil, problem end
+    return v
+  end
+  if t == "boolean" then return v end
   return nil, "must be a number, a string or true/false, got " .. kinds.describe(v)
 end
 
 --- The values of one axis: a list, or one value. Returns the list, or nil and what is wrong.
 function grid.values(name, v)
   local of = axis_kinds[name] or scalar
-  local list, reason = kinds.list(type(v) == "table" and v or { v }, { of = of, least = 1 })
-  if not list then return nil, reason end
-  local seen = {}
-  for i, x in ipairs(list) do
-    if seen[x] then return nil, string.format("has %s twice (elements %d and %d)", kinds.describe(x), seen[x], i) end
-    seen[x] = i
-  end
-  return list
+  return kinds.list(type(v) == "table" and v or { v }, { of = of, least = 1, distinct = true })
 end
 
 local function report(path, format, ...)

@@ -30,22 +30,36 @@ function statistic.sum(xs)
   return s
 end
 
+local function is_finite(v) return v - v == 0 end
+
+-- Where sums overflow although values do not, parts of them are summed.
 function statistic.mean(xs)
-  return statistic.sum(xs) / #xs
+  local mean = statistic.sum(xs) / #xs
+  if is_finite(mean) then return mean end
+  local s = 0
+  for _, x in ipairs(xs) do s = s + x / #xs end
+  return s
 end
 
 function statistic.sd(xs)
   if #xs < 2 then return nil, "the sample deviation of one value is not defined" end
-  local m, s = statistic.mean(xs), 0
-  for _, x in ipairs(xs) do s = s + (x - m) * (x - m) end
-  return math.sqrt(s / (#xs - 1))
+  local m, s, largest = statistic.mean(xs), 0, 0
+  for _, x in ipairs(xs) do
+    s = s + (x - m) * (x - m)
+    largest = math.max(largest, math.abs(x - m))
+  end
+  if is_finite(s) or not is_finite(largest) then return math.sqrt(s / (#xs - 1)) end
+  s = 0
+  for _, x in ipairs(xs) do s = s + ((x - m) / largest) ^ 2 end
+  return largest * math.sqrt(s / (#xs - 1))
 end
 
 function statistic.median(xs)
   local sorted = table.move(xs, 1, #xs, 1, {})
   table.sort(sorted)
   local k = #sorted // 2
-  return #sorted % 2 == 1 and sorted[k + 1] or (sorted[k] + sorted[k + 1]) / 2
+  if #sorted % 2 == 1 then return sorted[k + 1] end
+  return statistic.mean { sorted[k], sorted[k + 1] }
 end
 
 function statistic.min(xs)

@@ -1,6 +1,7 @@
 --- What a plan consists of, as a spec declares it: rules, categories, predictions, gates. Each gives plain data, or
 -- nil, one message, and the key it is about.
 
+local kinds = require "ph.schema.kinds"
 local read = require "ph.rules.read"
 local suggest = require "ph.util.suggest"
 
@@ -22,6 +23,8 @@ local function named(t, known, example)
   local problem, key = unknown_key(t, known)
   if problem then return problem, key end
   if type(t[1]) ~= "string" or t[1] == "" then return "the first item is its name: " .. example, 1 end
+  local illegible = kinds.illegible(t[1])
+  if illegible then return "its name " .. illegible, 1 end
   if t.note ~= nil and type(t.note) ~= "string" then return "note is a text", "note" end
 end
 

@@ -131,7 +131,36 @@ function kinds.list_length(t)
   end
 end
 
+--- Characters that make two strings look alike that differ: marks that join the letter before (a composed letter is
+-- one character), parts of a Hangul syllable, spaces and directions that are not seen.
+local unseen <const> = {
+  { 0x300, 0x36f, "joins the letter before: write the composed letter" }, { 0x1100, 0x11ff, "is part of a syllable" },
+  { 0x200b, 0x200f, "is not seen" }, { 0x2028, 0x202e, "is not seen" }, { 0x2060, 0x206f, "is not seen" },
+  { 0xfeff, 0xfeff, "is not seen" },
+}
+
+--- What keeps a string from being a name that people tell apart by reading; nil when nothing does.
+function kinds.illegible(text)
+  if not utf8.len(text) then return "must be UTF-8" end
+  for _, c in utf8.codes(text) do
+    for _, range in ipairs(unseen) do
+      if c >= range[1] and c <= range[2] then return string.format("holds U+%04X, which %s", c, range[3]) end
+    end
+  end
+end
+
+--- The first two elements of a list that are equal, or nil. Objects are equal when their texts are.
+local function equal_elements(list)
+  local seen = {}
+  for i, v in ipairs(list) do
+    local key = kinds.tag(v) and tostring(v) or v
+    if seen[key] then return seen[key], i, key end
+    seen[key] = i
+  end
+end
+
 --- A list whose elements are of the kind key.of describes. Elements are checked one by one; the index is named.
+-- key.distinct: no two may be equal.
 function kinds.list(v, key)
   if type(v) ~= "table" or kinds.tag(v) then return nil, got("a list", v) end
   local n, problem = kinds.list_length(v)
@@ -142,6 +171,10 @@ function kinds.list(v, key)
     local value, reason = kinds.check(v[i], key.of)
     if value == nil then return nil, string.format("element %d %s", i, reason) end
     out[i] = value
+  end
+  local first, second, shown = equal_elements(key.distinct and out or {})
+  if first then
+    return nil, string.format("has %s twice (elements %d and %d)", kinds.describe(shown), first, second)
   end
   return out
 end
