@@ -10,6 +10,7 @@ local ph = require "ph"
 local plans = require "ph.run.plans"
 local registration = require "ph.registry.registration"
 local result = require "ph.laws.result"
+local runner = require "ph.run.runner"
 local spec = require "ph.spec"
 local summary = require "ph.run.summary"
 local tables = require "ph.util.tables"
@@ -637,5 +638,45 @@ describe("a mean", function()
     assert.equal(1e308, s.median { 1e308, 1e308 })
     assert.equal(1e308, native.from({ 1e308, 1e308 }, "f64"):mean())
     assert.equal(math.huge, s.mean { 1, math.huge })
+  end)
+end)
+
+-- ---- workers that the system refuses ----
+
+describe("a worker that cannot be started", function()
+  --- Runs three units with two workers while the n-th call of a native function fails.
+  local function run(name, n)
+    local call, calls, notes, ended, at = native[name], 0, {}, {}, 0
+    native[name] = function(...)
+      calls = calls + 1
+      if calls == n then return nil, name .. ": Resource temporarily unavailable" end
+      return call(...)
+    end
+    finally(function() native[name] = call end)
+    local pool = runner.new {
+      workers = 2, execute = function(unit) return { status = "finished", unit = unit.k } end,
+      receive = function(unit, message) notes[#notes + 1] = unit.k .. " " .. message.text end,
+      ended = function(unit, outcome) ended[#ended + 1] = unit.k == outcome.unit and unit.k or "?" end,
+      next = function()
+        at = at + 1
+        return at <= 3 and { k = at } or nil
+      end,
+    }
+    local ok, problem = pcall(pool.run, pool)
+    table.sort(ended)
+    return ok, ok and ended or tostring(problem), notes
+  end
+
+  it("is a line when it is the only one", function()
+    for _, name in ipairs { "fork", "pipe" } do
+      local ok, problem = run(name, 1)
+      assert.same({ false, "cannot start a worker: " .. name .. ": Resource temporarily unavailable" }, { ok, problem })
+    end
+  end)
+
+  it("is done without when there is another", function()
+    local ok, ended, notes = run("fork", 2)
+    assert.same({ true, { 1, 2, 3 }, "2 waits for a worker: fork: Resource temporarily unavailable" },
+      { ok, ended, notes[1] })
   end)
 end)

@@ -5,6 +5,7 @@
 -- the ledger. A worker that dies is an outcome with a problem, not the end of the others. Which worker runs a unit, and
 -- in which order units end, does not enter any result.
 
+local fault = require "ph.util.fault"
 local native = require "ph.native"
 local json = require "ph.util.json"
 local sorted_keys = require "ph.util.sorted_keys"
@@ -67,11 +68,18 @@ local function child(self, unit, out)
   native.exit(0)
 end
 
+--- True, or nil and why there is no further worker.
 function Pool:start(unit)
   if self.prepare then pcall(self.prepare, unit) end -- what fails here fails again in the worker, which reports it
   local from, to = native.pipe()
+  if not from then return nil, to end
   collectgarbage()
-  local pid = native.fork()
+  local pid, problem = native.fork()
+  if not pid then
+    native.close_fd(from)
+    native.close_fd(to)
+    return nil, problem
+  end
   if pid == 0 then
     native.close_fd(from)
     child(self, unit, to)
@@ -79,6 +87,22 @@ function Pool:start(unit)
   native.close_fd(to)
   self.running[from] = { unit = unit, pid = pid, text = "" }
   self.count = self.count + 1
+  return true
+end
+
+--- Starts units until all workers are at work. A worker that the system refuses is done without while others run.
+function Pool:fill()
+  while self.count < self.workers and not runner.stopped() do
+    local unit = self.waiting or self.next()
+    self.waiting = nil
+    if not unit then return end
+    local ok, problem = self:start(unit)
+    if not ok and self.count == 0 then fault.raise(fault.RUNTIME, "cannot start a worker: %s", problem) end
+    if not ok then
+      self.receive(unit, { kind = "note", text = "waits for a worker: " .. problem })
+      self.waiting, self.workers = unit, self.count
+    end
+  end
 end
 
 function Pool:take_line(worker, line)
@@ -141,11 +165,7 @@ end
 
 function Pool:run_forked()
   while true do
-    while self.count < self.workers and not runner.stopped() do
-      local unit = self.next()
-      if not unit then break end
-      self:start(unit)
-    end
+    self:fill()
     if self.count == 0 then return end
     if runner.stopped() then self:forward_stop() end
     local fds = sorted_keys(self.running)
