@@ -24,6 +24,18 @@ local function complains(pattern, ...)
   assert.is_nil(err[1]:find "\n")
 end
 
+describe("the libraries of a session", function()
+  it("are its own: what is written into them reaches neither the program nor specs", function()
+    local out, err = feed('getmetatable("").__index = function() return 1 end',
+      "string.format, string.gmatch, table.concat = nil, nil, nil", "math.pi = 3", "foo.bar", "help(cayley)", "math.pi",
+      '("x"):rep(3)')
+    assert.same({ "undefined name 'foo'  in 'foo.bar'" }, err)
+    assert.same({ "3", "xxx" }, { out[#out - 1], out[#out] })
+    assert.is_true(math.pi > 3.14 and string.format ~= nil and getmetatable("").__index == string)
+    says({ "3.1415926535898" }, "math.pi")
+  end)
+end)
+
 describe("expressions", function()
   it("print their values, all of them", function()
     says({ "2", "1", "nil", "x" }, "1 + 1", "1, nil, 'x'")

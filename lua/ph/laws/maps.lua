@@ -24,7 +24,9 @@ function maps.guard(L, h, budget) return op("guard", L, { step = h, budget = bud
 --- X = 2 (I - T)(I + T)^{-1}: S of a transport (docs/laws.md, eq. 16), hR of a damping (eq. 17).
 function maps.inverse_cayley(T)
   local I = native.eye(T:shape()[1])
-  return la.solve((I + T):transpose(), (I - T):transpose()):transpose() * 2.0
+  local ok, X = pcall(la.solve, (I + T):transpose(), (I - T):transpose())
+  if not ok then error("the matrix has the eigenvalue -1, which no Cayley map gives, so it has no generator", 0) end
+  return X:transpose() * 2.0
 end
 
 --- Adjoint of the transport: G_S = -N^T G N^T with N = (I + C)/2.

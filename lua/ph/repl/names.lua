@@ -30,6 +30,18 @@ function more.cayley(a)
   return ph.cayley(a)
 end
 
+local function copied(t)
+  local out = {}
+  for k, v in pairs(t) do out[k] = v end
+  return out
+end
+
+--- That of a string is a copy: the program's own strings have the original.
+function more.getmetatable(v)
+  local mt = getmetatable(v)
+  return type(v) == "string" and copied(mt) or mt
+end
+
 --- load "specs/e6.lua", load "runs/HASH.h5"
 more.load = open.load
 
@@ -44,6 +56,15 @@ local function from_module(name)
   if path and package.searchpath(path, package.path) then return require(path) end
 end
 
+--- A library of Lua as the session has it: its own copy, so that what is written into it reaches neither the program nor
+-- specs that are loaded later.
+local function library(name, env)
+  local own = env and getmetatable(env).libraries
+  if not own or type(_G[name]) ~= "table" then return _G[name] end
+  own[name] = own[name] or copied(_G[name])
+  return own[name]
+end
+
 --- Everything a name can mean beside the variables of the session `env` (may be nil), or nil.
 function names.find(name, env)
   local v = env and getmetatable(env).extra[name]
@@ -52,7 +73,7 @@ function names.find(name, env)
   if v == nil then v = from_module(name) end
   if v == nil then
     for _, known in ipairs(lua_names) do
-      if known == name then return _G[name] end
+      if known == name then return library(name, env) end
     end
   end
   return v
@@ -80,7 +101,7 @@ end
 function names.environment(extra)
   local env = {}
   return setmetatable(env, {
-    extra = extra,
+    extra = extra, libraries = {},
     __index = function(_, name)
       local v = names.find(name, env)
       if v == nil and name ~= "_" then
