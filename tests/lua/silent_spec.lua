@@ -680,3 +680,31 @@ describe("a worker that cannot be started", function()
       { ok, ended, notes[1] })
   end)
 end)
+
+-- ---- rules that nothing can change, certificates without end ----
+
+describe("a rule", function()
+  it("must look at a result of a run", function()
+    local function problem(rule)
+      local _, problems = family_spec('"ph"', "{ ph.growth() }", rule)
+      return problems and problems[1].text:match "experiment: (.*)$" or "none"
+    end
+    assert.equal("rule 'r': looks at no result of a run, so nothing can change it",
+      problem 'ph.rule { "r", { 1, "<=", 2 } }')
+    assert.equal("rule 'r': looks at no result of a run, so nothing can change it",
+      problem 'ph.rule { "r", ph.all { { 1, "<=", 2 }, ph.band(1, 0, 2) } }')
+    assert.equal("none", problem 'ph.rule { "r", { ph.count {}, ">=", 1 } }')
+    assert.equal("none", problem 'ph.rule { "r", { ph.mean { "growth" }, "<=", 2 } }, ph.rule { "s", "r" }')
+  end)
+end)
+
+describe("a certificate", function()
+  it("leaves out the weights of a model that would take it minutes, and says so", function()
+    local text = "phrun-ir 1\ndtype f32\ninput 1 4096\nsegment once 1\nparam W 4096 4096 zeros\nnode 0 state\n"
+      .. "node 1 apply p0 n0\nresult n1\nend\nloss none\n"
+    local report = certify.report(certify.of(text, {}))
+    assert.equal("  by construction alone: at these weights the singular values of all matrices would take 7e+10 "
+      .. "operations, and a certificate takes 1e+10 at most", report[1])
+    assert.matches("no bound without weights", table.concat(report, "\n"))
+  end)
+end)

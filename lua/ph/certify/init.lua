@@ -70,9 +70,22 @@ local function at_weights(seg, weights)
   return c
 end
 
+--- More work (segment.work) than this is not done for a certificate; it is half a minute to a minute of LAPACK.
+certify.most_work = 1e10
+
+local function work_of(model)
+  local sum = 0.0
+  for _, seg in ipairs(model.segments) do sum = sum + segment.work(seg) end
+  return sum
+end
+
 --- The certificate of a model (plan:model(), native.ir_parse).
 local function of_model(model, weights)
-  local out = { segments = {}, weights = weights ~= nil }
+  local out = { segments = {} }
+  if weights and work_of(model) > certify.most_work then
+    weights, out.work = nil, work_of(model)
+  end
+  out.weights = weights ~= nil
   for i, seg in ipairs(model.segments) do
     local s = {
       index = i, once = seg.once, driven = seg.driven, depth = seg.repeat_, width = seg.nodes[seg.result].shape.cols,

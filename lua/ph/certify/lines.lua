@@ -161,6 +161,10 @@ end
 --- The lines of a certificate.
 function lines.of(certificate)
   local out = {}
+  if certificate.work then
+    out[1] = string.format("  by construction alone: at these weights the singular values of all matrices would take "
+      .. "%.1g operations, and a certificate takes 1e+10 at most", certificate.work)
+  end
   for _, s in ipairs(certificate.segments) do
     if s.once then once_lines(out, s) else stream_lines(out, s) end
   end

@@ -48,6 +48,7 @@ end
 --- Singular values, exact up to rounding; nil without weights. A vector's is its norm.
 function Matrix:singular()
   if not self.tensor then return nil end
+  if native.interrupted() then error("interrupted", 0) end -- LAPACK is deaf while it is at one matrix
   if not self.values then self.values = la.svd(self.tensor):totable() end
   return self.values
 end

@@ -40,6 +40,17 @@ function segment.evaluate(seg, weights, t)
   return nodes[seg.result], seg.read and nodes[seg.read]
 end
 
+--- Operations that singular values of its matrices take at weights, over all layers that differ: d^3 each, about.
+function segment.work(seg)
+  local sum = 0.0
+  local function add(rows, cols) sum = sum + rows * cols * math.min(rows, cols) end
+  for _, p in ipairs(seg.params) do add(p.rows, p.cols) end
+  for _, node in ipairs(seg.nodes) do
+    if node.shape.pos == 0 then add(node.shape.rows, node.shape.cols) end
+  end
+  return sum * (seg.tied and not segment.varies(seg) and 1 or seg.repeat_)
+end
+
 --- Ops of the segment that no rule covers.
 function segment.uncovered(seg)
   local out, seen = {}, {}

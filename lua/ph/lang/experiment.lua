@@ -283,7 +283,8 @@ function Experiment:check_models()
     good = good and ok
     if not ok and problem ~= kinds.stop and not told[problem] then
       told[problem] = true
-      schema.report(string.format("%s (cell %s)", problem, cell:text { seed = true }))
+      local place = cell:text { seed = true }
+      schema.report(place ~= "" and string.format("%s (cell %s)", problem, place) or problem)
     end
     if self.exhausted then break end
   end

@@ -56,8 +56,8 @@ local function from_module(name)
   if path and package.searchpath(path, package.path) then return require(path) end
 end
 
---- A library of Lua as the session has it: its own copy, so that what is written into it reaches neither the program nor
--- specs that are loaded later.
+--- A library of Lua as the session has it: its own copy, so that what is written into it reaches neither the program
+-- nor specs that are loaded later.
 local function library(name, env)
   local own = env and getmetatable(env).libraries
   if not own or type(_G[name]) ~= "table" then return _G[name] end

@@ -137,6 +137,7 @@ local function statistic(self, node)
     self:over(node.over)
     return self:within(node.over, function() self:node(node.of) end)
   end
+  self.looks = true
   self:metric(node.metric)
   self:filter(node.where)
   self:has_value(node.metric, node.where)
@@ -145,6 +146,7 @@ end
 for _, op in ipairs { "mean", "sd", "median", "min", "max", "sum" } do walk[op] = statistic end
 
 function walk.count(self, node)
+  self.looks = true
   self:filter(node.where)
   if node.metric then
     self:metric(node.metric)
@@ -184,6 +186,7 @@ end
 walk.every, walk.some = over, over
 
 function walk.rule(self, node)
+  self.looks = true
   if self.known[node.name] then return end
   local hint = suggest.hint(node.name, sorted_keys(self.known))
   if hint == "" then
@@ -204,15 +207,22 @@ local function once(self, seen, kind, name)
   seen[kind .. name] = true
 end
 
+--- A condition or a number that looks at no result is decided before anything runs.
+local function must_look(self, node)
+  self.looks = false
+  self:node(node)
+  if not self.looks then self:say("looks at no result of a run, so nothing can change it") end
+end
+
 local function check_rules(self, plan, seen)
   for _, rule in ipairs(plan.rules) do
     once(self, seen, "rule", rule.name)
-    self:node(rule.when)
+    must_look(self, rule.when)
     self.known[rule.name] = true
   end
   for i, c in ipairs(plan.categories) do
     once(self, seen, "category", c.name)
-    if c.when then self:node(c.when)
+    if c.when then must_look(self, c.when)
     elseif i < #plan.categories then self:say("a category without `when` always applies, so it must be the last")
     end
   end
@@ -235,7 +245,7 @@ function check.plan(plan, vocabulary)
   check_rules(self, plan, seen)
   for _, p in ipairs(plan.predictions) do
     once(self, seen, "prediction", p.name)
-    self:node(p.value)
+    must_look(self, p.value)
   end
   return self.errors
 end

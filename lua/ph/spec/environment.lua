@@ -2,6 +2,7 @@
 -- declared are errors. `pairs` goes through keys in a fixed order, so that a spec means the same everywhere.
 
 local kinds = require "ph.schema.kinds"
+local sorted_keys = require "ph.util.sorted_keys"
 local suggest = require "ph.util.suggest"
 local texts = require "ph.lang.texts"
 local where = require "ph.schema.where"
@@ -80,13 +81,29 @@ local function name_hint(name, env, chunks)
   return string.format(strings[near] and " (did you mean \"%s\"?)" or " (did you mean '%s'?)", near)
 end
 
+--- A library of Lua as a spec has it; what it has not is an error that says so.
+local function library(name, functions, advice)
+  return setmetatable(functions, {
+    __index = function(_, k)
+      local near = suggest.hint(tostring(k), sorted_keys(functions))
+      local message <const> = "%s%s.%s does not exist in a spec%s"
+      error(message:format(where.prefix(), name, tostring(k), advice[k] or near), 0)
+    end,
+  })
+end
+
+local chance <const> = " (numbers are drawn by init and by tasks, from seeds)"
+local tanh <const> = " (ph.tanh is for states)"
+local no_math <const> = { random = chance, randomseed = chance, tanh = tanh }
+
 --- The global table of a spec. load_sibling(name) serves `require`; chunks: names of the texts loaded, for suggestions.
 return function(load_sibling, chunks)
   local ph = read_only(require "ph", "ph")
   local env = {
     assert = assert, error = error, ipairs = ipairs, pairs = ordered_pairs, select = select, tonumber = tonumber,
-    tostring = texts.tostring, type = type, math = without(math, "random", "randomseed"),
-    string = without(texts.string), table = without(table), utf8 = without(utf8),
+    tostring = texts.tostring, type = type, math = library("math", without(math, "random", "randomseed"), no_math),
+    string = library("string", without(texts.string), {}), table = library("table", without(table), {}),
+    utf8 = library("utf8", without(utf8), {}),
   }
   function env.require(name)
     if name == "ph" then return ph end

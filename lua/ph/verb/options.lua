@@ -44,6 +44,7 @@ end
 --- The experiment of a spec with its overrides. Raises a usage fault that holds every error of the spec.
 function options.load(args)
   local spec = require "ph.spec"
+  if args.spec == "-" then fault.raise(fault.USAGE, "a spec is a file; standard input is not read") end
   local experiment, problems = spec.load(args.spec, args.overrides)
   if experiment then return experiment end
   local lines = {}
