@@ -12,6 +12,7 @@
 
 local native = require "ph.native"
 local lines = require "ph.certify.lines"
+local times = require("ph.certify.matrix").times
 local segment = require "ph.certify.segment"
 
 local certify = { report = lines.of }
@@ -30,16 +31,19 @@ end
 
 local function log(x) return x > 0 and math.log(x) or -math.huge end
 
---- Facts of all layers at weights put together over the repeats of the segment.
+--- Facts of all layers at weights put together over the repeats of the segment. After the last one the norm is at most
+-- e^factor_log start + added + held max||u||; `input` is the most that one step takes of ||u||.
 local function compose(layers, facts_first)
   local c = {
     gain = 0.0, gain_log = 0.0, port = 0.0, factor_log = 0.0, added = 0.0, lip_log = 0.0, lip_most = 0.0,
-    least_log = 0.0, channel = { 0.0, 0.0 }, low = 0.0, high = 0.0, meter = 0.0,
+    least_log = 0.0, channel = { 0.0, 0.0 }, low = 0.0, high = 0.0, meter = 0.0, held = 0.0, input = 0.0,
   }
   for _, f in ipairs(layers) do
     local grow = f.gain + f.port.z
     c.gain, c.gain_log = math.max(c.gain, f.gain), c.gain_log + log(f.gain)
-    c.port, c.added, c.factor_log = c.port + f.port.one, c.added * grow + f.port.one, c.factor_log + log(grow)
+    c.port, c.factor_log = c.port + f.port.one, c.factor_log + log(grow)
+    c.added, c.held = times(c.added, grow) + f.port.one, times(c.held, grow) + f.port.u
+    c.input = math.max(c.input, f.port.u)
     c.lip_log, c.lip_most = c.lip_log + log(f.gain + f.lip), math.max(c.lip_most, f.gain + f.lip)
     c.least_log = c.least_log + log(f.least - f.lip)
     c.channel = { c.channel[1] + f.channel[1], c.channel[2] + f.channel[2] }
@@ -66,7 +70,7 @@ local function at_weights(seg, weights)
     layers[t] = alike and layers[1] or segment.facts(seg, layer_weights(seg, weights, seg.tied and 1 or t), t)
   end
   local c = compose(layers, by_construction(seg).facts)
-  c.layers, c.input = layers, layers[1].port.u
+  c.layers = layers
   return c
 end
 
@@ -88,8 +92,9 @@ local function of_model(model, weights)
   out.weights = weights ~= nil
   for i, seg in ipairs(model.segments) do
     local s = {
-      index = i, once = seg.once, driven = seg.driven, depth = seg.repeat_, width = seg.nodes[seg.result].shape.cols,
-      enters = seg.enters.cols, uncovered = segment.uncovered(seg), construction = by_construction(seg),
+      index = i, once = seg.once, driven = seg.driven, read = seg.read ~= nil, depth = seg.repeat_,
+      width = seg.nodes[seg.result].shape.cols, enters = seg.enters.cols, uncovered = segment.uncovered(seg),
+      construction = by_construction(seg),
     }
     if weights then s.at_weights = at_weights(seg, weights) end
     out.segments[i] = s

@@ -49,7 +49,8 @@ local function port_lines(out, s)
     line(out, "ports", "none", construction)
     return
   end
-  local how = c.port.z == 0 and c.reads and "read the state, saturate: bounded whatever the state"
+  local bounded = c.port.z == 0 and not (w and w.port == math.huge)
+  local how = bounded and c.reads and "read the state, saturate: bounded whatever the state"
     or c.reads and "read the state and do not saturate" or "do not read the state"
   line(out, "ports", how, construction)
   if not w then return end
@@ -59,15 +60,16 @@ local function port_lines(out, s)
   else
     line(out, "",
       string.format("sum over %s at most %s%s", s.driven and "steps" or "layers", number(w.port),
-        first.u > 0 and string.format(" + %s sum||u||", number(first.u)) or ""), weights)
+        w.input > 0 and string.format(" + %s sum||u||", number(w.input)) or ""), weights)
   end
 end
 
 local function ceiling_lines(out, s)
   local c, w = s.construction, s.at_weights
   local last = s.driven and "||x_T||" or "||z_L||"
+  local held = w and w.held > 0 and string.format(" + %s max||u||", number(w.held)) or ""
   if w and w.factor_log == -math.huge then
-    line(out, "norm ceiling", string.format("%s <= %s whatever the start", last, number(w.added)), weights)
+    line(out, "norm ceiling", string.format("%s <= %s%s whatever the start", last, number(w.added), held), weights)
   elseif c.gain == 0 and c.port.z == 0 then
     line(out, "norm ceiling", "every state is bounded whatever the start; the number needs weights", construction)
   elseif c.additive then
@@ -79,8 +81,7 @@ local function ceiling_lines(out, s)
     end
   elseif w then
     line(out, "norm ceiling",
-      string.format("%s <= %s start + %s%s", last, power(w.factor_log), number(w.added),
-        w.input > 0 and " + growing multiples of ||u||" or ""), weights)
+      string.format("%s <= %s start + %s%s", last, power(w.factor_log), number(w.added), held), weights)
   else
     line(out, "norm ceiling",
       "none by construction; there is one at any given weights"
@@ -90,7 +91,11 @@ end
 
 local function gradient_lines(out, s)
   local c, w = s.construction, s.at_weights
-  if c.reads then
+  if s.read then
+    line(out, "gradients",
+      "the gradient law does not apply: the read-out of every iteration adds a gradient of its own", construction)
+    return
+  elseif c.reads then
     line(out, "gradients", "the gradient law does not hold: a port reads the state, so a layer can amplify",
       construction)
   elseif c.gain <= 1 then

@@ -104,15 +104,33 @@ end
 
 rules.sum, rules.difference = sum(1), sum(-1)
 
+--- Largest |entry| of v whatever the state and the input: its entry bound, or its norm where that is bounded.
+local function largest(v)
+  local b = value.flat(v)
+  return b.z == 0 and b.u == 0 and math.min(v.entry, b.one) or v.entry
+end
+
+local function finite(b) return b.z < math.huge and b.u < math.huge and b.one < math.huge end
+
+--- ||x y|| <= factor max|x_i| ||y||. Where x is bounded neither by its entries nor by its norm, this says nothing.
+local function product_bound(x, y, which, factor)
+  local most, b = largest(x), value.flat(x)
+  if most < math.huge or (b.z == 0 and b.u == 0) then return stretched(whole(y, which), times(factor, most)) end
+  return bound(math.huge, math.huge, math.huge)
+end
+
+--- The better of two bounds: a finite one, else the one that depends on the state the least.
+local function better(x, y)
+  if finite(x) ~= finite(y) then return finite(x) and x or y end
+  if x.z ~= y.z then return x.z < y.z and x or y end
+  return x.u + x.one <= y.u + y.one and x or y
+end
+
 --- A product of a and b that is linear in each: at most `factor` times the entries of one times the norm of the other;
 -- a Lipschitz bound needs both bounded. out: what else is known of it.
 local function bilinear(a, b, factor, out)
   local most_a, most_b = times(factor, a.entry), times(factor, b.entry)
-  local function best(which)
-    local x, y = stretched(whole(b, which), most_a), stretched(whole(a, which), most_b)
-    if x.z ~= y.z then return x.z < y.z and x or y end
-    return x.u + x.one <= y.u + y.one and x or y
-  end
+  local function best(which) return better(product_bound(a, b, which, factor), product_bound(b, a, which, factor)) end
   local function slope(la, lb) return times(most_a, lb) + times(most_b, la) end
   out.steep, out.flat, out.lip = best "steep", best "flat", slope(value.lip(a), value.lip(b))
   out.lip_u, out.reads = slope(a.lip_u, b.lip_u), reads(a) or reads(b)
