@@ -111,4 +111,13 @@ describe("the gradient law", function()
     assert.is_nil(first:find("never amplified", 1, true))
     assert.is_nil(first:find("||g_0||", 1, true))
   end)
+
+  it("does not apply where a term of the loss is taken at every iteration", function()
+    local ir = "phrun-ir 2\ndtype f64\ninput 1 4\nsegment s1 repeat 6\nparam A 4 4 normal 1\nparam e 1 4 normal 1\n"
+      .. "node 0 state\nnode 1 skew p0\nnode 2 cayley n1\nnode 3 apply n2 n0\nnode 4 apply p1 n0\n"
+      .. "result n3\nterm 1 n4\nend\nloss none\n"
+    local text = table.concat(certify.report(certify.of(ir)), "\n")
+    assert.matches("the gradient law does not apply: a term of the loss adds a gradient", text)
+    assert.is_nil(text:find("never amplified", 1, true))
+  end)
 end)

@@ -92,9 +92,9 @@ local function of_model(model, weights)
   out.weights = weights ~= nil
   for i, seg in ipairs(model.segments) do
     local s = {
-      index = i, once = seg.once, driven = seg.driven, read = seg.read ~= nil, depth = seg.repeat_,
-      width = seg.nodes[seg.result].shape.cols, enters = seg.enters.cols, uncovered = segment.uncovered(seg),
-      construction = by_construction(seg),
+      index = i, once = seg.once, driven = seg.driven, read = seg.read ~= nil, terms = #seg.terms > 0,
+      depth = seg.repeat_, width = seg.nodes[seg.result].shape.cols, enters = seg.enters.cols,
+      uncovered = segment.uncovered(seg), construction = by_construction(seg),
     }
     if weights then s.at_weights = at_weights(seg, weights) end
     out.segments[i] = s

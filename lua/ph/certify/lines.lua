@@ -91,6 +91,11 @@ end
 
 local function gradient_lines(out, s)
   local c, w = s.construction, s.at_weights
+  if s.terms then
+    line(out, "gradients",
+      "the gradient law does not apply: a term of the loss adds a gradient of its own at every iteration", construction)
+    return
+  end
   if s.read then
     line(out, "gradients",
       "the gradient law does not apply: the read-out of every iteration adds a gradient of its own", construction)
