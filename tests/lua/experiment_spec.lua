@@ -247,17 +247,17 @@ describe("schedules", function()
     near(0.1, cosine:rate(1, 101, 10), { atol = 1e-16, why = "starts at lr" })
     near(0.06, cosine:rate(51, 101, 10) + 0, { atol = 1e-3, why = "about the middle" })
     assert.is_true(cosine:rate(101, 101, 10) >= 0.02 and cosine:rate(101, 101, 10) < 0.0201)
-    local warm = ph.sgd { lr = 0.1, epochs = 1, schedule = "warmup", warmup = 2 }
+    local warm = ph.sgd { lr = 0.1, epochs = 10, schedule = "warmup", warmup = 2 }
     near(0.005, warm:rate(1, 100, 10), { atol = 1e-17, why = "a twentieth of lr" })
     assert.equal(0.1, warm:rate(20, 100, 10))
     assert.equal(0.1, warm:rate(21, 100, 10))
-    local both = ph.sgd { lr = 0.1, epochs = 1, schedule = "warmup_cosine", warmup = 2 }
+    local both = ph.sgd { lr = 0.1, epochs = 10, schedule = "warmup_cosine", warmup = 2 }
     near(0.1, both:rate(21, 100, 10), { atol = 1e-16, why = "cosine starts after the warm-up" })
     assert.is_true(both:rate(60, 100, 10) < 0.06)
   end)
 
   it("never rise after the warm-up", function()
-    local p = ph.adam { lr = 0.1, epochs = 1, schedule = "warmup_cosine", warmup = 1 }
+    local p = ph.adam { lr = 0.1, epochs = 10, schedule = "warmup_cosine", warmup = 1 }
     local last = math.huge
     for step = 10, 100 do
       local rate = p:rate(step, 100, 10)

@@ -708,3 +708,28 @@ describe("a certificate", function()
     assert.matches("no bound without weights", table.concat(report, "\n"))
   end)
 end)
+
+-- ---- conventions ----
+
+describe("a warm-up", function()
+  it("must end before the epochs do", function()
+    local function problem(keys)
+      local ok, why = pcall(ph.adam, keys)
+      return ok and "none" or tostring(why)
+    end
+    assert.equal("adam: warmup = 50 epochs leaves nothing of epochs = 3 for schedule 'warmup'",
+      problem { lr = 1, epochs = 3, warmup = 50, schedule = "warmup" })
+    assert.matches("leaves nothing of epochs = 3 for schedule 'warmup_cosine'",
+      problem { lr = 1, epochs = 3, warmup = 3, schedule = "warmup_cosine" })
+    assert.equal("none", problem { lr = 1, epochs = 3, warmup = 3, schedule = "warmup" })
+  end)
+end)
+
+describe("a confusion table", function()
+  it("counts what is an answer, so that its trace is the accuracy", function()
+    local inf <const>, nan <const> = math.huge, 0 / 0
+    local logits = native.from({ { nan, 1 }, { inf, 0 }, { -inf, -inf }, { 2, 1 }, { -inf, 0 }, { 0, nan } }, "f32")
+    local counts = measure.confusion(logits, native.from({ 0, 0, 0, 0, 0, 0 }, "i32"), 2)
+    assert.same({ { 1, 1 }, { 0, 0 } }, counts:totable())
+  end)
+end)

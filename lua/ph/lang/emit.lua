@@ -261,8 +261,9 @@ end
 local function check_output(out, options)
   local width = options.classes or options.outputs
   if width and (out.cols ~= width or out.pos ~= 1) then
-    schema.fail("model", "gives a %s, the task has %s: the last stage must give a state of width %d",
-      symbol.shape_text(out), options.classes and width .. " classes" or "targets of width " .. width, width)
+    schema.fail("model", "gives a %s, the task has %s: the last stage must give a state of width %d%s",
+      symbol.shape_text(out), options.classes and width .. " classes" or "targets of width " .. width, width,
+      out.pos ~= 1 and " at one position (a stream without read gives its last state)" or "")
   end
 end
 

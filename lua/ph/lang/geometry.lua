@@ -109,14 +109,18 @@ local function source(name, load)
 end
 
 geometry.circles = task.constructor({
-  name = "task.circles", doc = "Points around a circle in a random plane; the class is the arc.",
+  name = "task.circles",
+  doc = "Points around the unit circle in a random plane; the class is the arc that a point was drawn for. Classes are "
+    .. "balanced over the three splits together.",
   example = "ph.task.circles { classes = 4, split = { train = 3600, val = 1200, test = 1200 } }",
   keys = keys(4, 0.25,
     { "spread", kind = "number", min = 0, max = 1e3, default = 0.2, doc = "deviation of the angle in radians" }),
 }, source("task.circles", load_circles))
 
 geometry.spirals = task.constructor({
-  name = "task.spirals", doc = "Interleaved spirals in a random plane; the class is the arm.",
+  name = "task.spirals",
+  doc = "Interleaved spirals in a random plane, radius uniform in (0, 1); the class is the arm. Classes are balanced "
+    .. "over the three splits together.",
   example = "ph.task.spirals { turns = 2.5, split = { train = 3600, val = 1200, test = 1200 } }",
   keys = keys(2, 0.1, { "turns", kind = "number", above = 0, max = 1e3, default = 2.5, doc = "turns of each arm" }),
 }, source("task.spirals", load_spirals))

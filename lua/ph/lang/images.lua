@@ -116,7 +116,9 @@ local function shape(v)
 end
 
 images.images = task.constructor({
-  name = "task.images", doc = "Grey images from IDX files, each as one vector or as a sequence of rows.",
+  name = "task.images",
+  doc = "Grey images from IDX files, each as one vector or as a sequence of rows. Pixels are standardised by the mean "
+    .. "and the deviation of all pixels of the training split.",
   example = "ph.task.images { dir = '/usr/share/datasets/fashion-mnist', split = { train = 54000, val = 6000 } }",
   keys = {
     { "dir", kind = "string", required = true, pattern = ".", pattern_text = "a directory", affects = false,

@@ -36,7 +36,8 @@ observe.gradient_envelope = constructor {
   name = "gradient_envelope", version = 1,
   doc = "g_t = |dLoss/dz_t| over the layers, and its ratios to g_L, the gradient at the end of the stream.",
   metrics = {
-    { "grad.first", "g_0 / g_L" }, { "grad.max", "largest g_t / g_L" }, { "grad.min", "smallest g_t / g_L" },
+    { "grad.first", "g_0 / g_L" }, { "grad.max", "largest g_t / g_L, t = L included" },
+    { "grad.min", "smallest g_t / g_L, t = L included" },
   },
   profiles = {
     { "grad.norm", "g_t", formerly = "gradient" }, { "grad.ratio", "g_t / g_L", formerly = "gradient_ratio" },

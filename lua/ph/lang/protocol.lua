@@ -66,15 +66,20 @@ local function keys(own)
       doc = "samples of a step; the last step of an epoch may have fewer" },
     { "epochs", kind = "integer", min = 1, max = 1000000, required = true, doc = "most passes over the training data" },
     { "schedule", kind = "choice", allowed = { "constant", "cosine", "warmup", "warmup_cosine" }, default = "constant",
-      doc = "learning rate over the steps; cosine falls to lr_min, warmup rises linearly first" },
-    { "warmup", kind = "number", above = 0, max = 1000000, doc = "epochs of warm-up, for the schedules with warmup" },
-    { "lr_min", kind = "number", min = 0, max = 1e6, default = 0, doc = "where cosine ends" },
+      doc = "learning rate over the steps of all epochs, early stopping or not; the history has that of an epoch's "
+        .. "last step. cosine falls to lr_min, warmup rises linearly first" },
+    { "warmup", kind = "number", above = 0, max = 1000000,
+      doc = "epochs of warm-up, for the schedules with warmup, rounded to r steps: step 1 has lr / r, step r has lr "
+        .. "and so has step r + 1" },
+    { "lr_min", kind = "number", min = 0, max = 1e6, default = 0,
+      doc = "where cosine ends: it would be reached one step after the last" },
     { "patience", kind = "integer", min = 0, max = 1000000, default = 0,
       doc = "stop after this many epochs in a row without improvement; 0: never. NaN never counts as an improvement" },
     { "monitor", kind = "monitor", default = "val.accuracy",
       doc = "value that says which epoch is best: val.accuracy or val.loss" },
     { "clip", kind = "number", min = 0, max = 1e12, default = 0,
-      doc = "largest global norm of the gradient; 0: no clipping" },
+      doc = "largest global norm of the gradient, before weight decay: a larger gradient is multiplied by clip / norm; "
+        .. "0: no clipping" },
     { "weight_decay", kind = "number", min = 0, max = 1e6, default = 0,
       doc = "decoupled for adam, added to the gradient for sgd" },
     { "checkpoint", kind = "number", min = 0, max = 1e9, default = 10, affects = false,
@@ -89,6 +94,10 @@ local function check(name, v)
   local warm = v.schedule:find("warmup", 1, true)
   if warm and not v.warmup then schema.fail(name, "schedule '%s' needs warmup = epochs", v.schedule) end
   if v.warmup and not warm then schema.fail(name, "'warmup' has no effect with schedule '%s'", v.schedule) end
+  if warm and (v.warmup > v.epochs or (v.warmup == v.epochs and v.schedule == "warmup_cosine")) then
+    schema.fail(name, "warmup = %s epochs leaves nothing of epochs = %d for schedule '%s'", canon.number(v.warmup),
+      v.epochs, v.schedule)
+  end
   if v.lr_min > 0 and not v.schedule:find("cosine", 1, true) then
     schema.fail(name, "'lr_min' has no effect with schedule '%s'", v.schedule)
   end

@@ -93,16 +93,19 @@ function measure.port_budget(plan, data, segment)
   return { ["port.violations"] = violations, ["port.ratio"] = largest }, {}, { ["port.ratio"] = { zeros, n } }
 end
 
+--- Column of the first largest logit of row i; nil where the largest is not a finite number.
 local function first_largest(logits, i, classes)
-  local best, at = logits:at(i, 1), 1
-  for k = 2, classes do
+  local best, at = -math.huge, nil
+  for k = 1, classes do
     local v = logits:at(i, k)
+    if v ~= v or v == math.huge then return nil end
     if v > best then best, at = v, k end
   end
   return at
 end
 
---- Table (classes, classes) i32 of label by answer, from logits (n, classes) and labels from 0.
+--- Table (classes, classes) i32 of label by answer, from logits (n, classes) and labels from 0. A sample whose
+-- largest logit is not finite counts in no column, and not as a hit.
 function measure.confusion(logits, labels, classes)
   local counts = {}
   for r = 1, classes do
@@ -111,7 +114,7 @@ function measure.confusion(logits, labels, classes)
   end
   for i = 1, labels:count() do
     local row, answer = counts[labels:at(i) + 1], first_largest(logits, i, classes)
-    row[answer] = row[answer] + 1
+    if answer then row[answer] = row[answer] + 1 end
   end
   return native.from(counts, "i32")
 end
