@@ -114,7 +114,7 @@ SPECS = {
     "string metatable": ("return getmetatable('').__index", "undeclared name 'getmetatable'"),
     "_G": ("return _G.os", "undeclared name '_G'"),
     "_ENV": ("return _ENV.os.exit(0)", "undeclared name 'os'"),
-    "dump": ("return string.dump(function() end)", "spec.lua:1: attempt to call a nil value"),
+    "dump": ("return string.dump(function() end)", "spec.lua:1: string.dump does not exist in a spec"),
     "ph": (HEAD + "ph.adam = 1", "spec.lua:2: ph.adam cannot be changed"),
     "require a path": ("require '/etc/passwd'", "is not the name of a file beside the spec"),
     "require upwards": ("require '../spec'", "is not the name of a file beside the spec"),
