@@ -8,7 +8,7 @@ gcc=$PWD/build/phrun clang=$PWD/build-clang/phrun
 
 CC=clang cmake -S . -B build-clang -G Ninja -DCMAKE_BUILD_TYPE=Release -DPHRUN_WERROR=ON
 ninja -C build-clang
-"$clang" --version -v | grep 'compiler  *Clang'
+"$clang" --version -v | grep -i 'compiler .*clang'
 ctest --test-dir build-clang -V --output-on-failure --no-tests=error
 PHRUN=$clang "$clang" test
 
