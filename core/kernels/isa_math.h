@@ -125,8 +125,8 @@ PH_INL vec vlog1p_unit(vec t) {
 PH_INL vec vlog(vec x) {
   const ivec tiny = x < bc(PH_TINY);
   const vec y = vsel(tiny, x * (real)((int64_t)1 << (PH_MANT + 1)), x);
-  const ivec e = ((ivec)y - PH_SQRT_HALF) >> PH_MANT;
-  const vec f = (vec)((ivec)y - (e << PH_MANT)) - (real)1;
+  const ivec e = (ivec)((uvec)y - PH_SQRT_HALF) >> PH_MANT; /* of negative numbers too, which are set aside below */
+  const vec f = (vec)((uvec)y - ((uvec)e << PH_MANT)) - (real)1;
   const vec k = (vec)(e - (tiny & (PH_MANT + 1)) + (ivec)bc(PH_SHIFT)) - PH_SHIFT;
   const vec h = vmul(f * (real)0.5, f);
   const vec s = f / (f + (real)2);

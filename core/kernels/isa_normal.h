@@ -10,8 +10,6 @@
 #include "kernels/isa_tile.h"
 #include "kernels/isa_wide.h"
 
-typedef uint64_t uvec __attribute__((vector_size(PH_VB)));
-
 #define PH_LOW_HALF 0xffffffffu
 
 /* Products of the low halves of the lanes. GCC does not see that the high halves are zero and would multiply 64 bits by 64. */

@@ -1,9 +1,9 @@
 /* isa_vec.h - one vector register of the instruction set, in GCC vector extensions.
  *
  * PH_ISA (portable, avx2, avx512, neon) gives the width, PH_REAL (float, double) the element. Lanes only ever hold
- * independent elements, so the width changes speed and never bits. Every multiply-add is written as vfma(): the compiler
- * finds no product that feeds a bare + or - and so has nothing to contract on its own (-ffp-contract=fast and off give the
- * same machine code). The portable table has no fused multiply-add and rounds twice.
+ * independent elements, so the width changes speed and never bits. Every multiply-add is written as vfma(), and the build
+ * forbids all others (-ffp-contract=off), so the bits do not depend on the compiler either. The portable table has no fused
+ * multiply-add and rounds twice.
  */
 #ifndef PH_KERNELS_ISA_VEC_H
 #define PH_KERNELS_ISA_VEC_H
@@ -61,15 +61,18 @@ typedef PH_REAL real;
 #define PH_MAX (PH_DOUBLE ? (real)__DBL_MAX__ : (real)__FLT_MAX__) /* the largest finite number */
 #if PH_DOUBLE
 typedef int64_t ireal;
+typedef uint64_t ureal;
 #define PH_LANES (PH_VB / 8)
 #else
 typedef int32_t ireal;
+typedef uint32_t ureal;
 #define PH_LANES (PH_VB / 4)
 #endif
 
 typedef real vec __attribute__((vector_size(PH_VB)));
 typedef real vec_mem __attribute__((vector_size(PH_VB), aligned(sizeof(real)), may_alias));
 typedef ireal ivec __attribute__((vector_size(PH_VB)));
+typedef ureal uvec __attribute__((vector_size(PH_VB))); /* sums wrap around */
 
 PH_INL vec ld(const real *p) { return (vec) * (const vec_mem *)p; }
 PH_INL void st(real *p, vec v) { *(vec_mem *)p = (vec_mem)v; }
