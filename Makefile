@@ -1,7 +1,7 @@
 # Thin front for CMake and Ninja. `make build` gives build/phrun.
 BUILD := build
 PREFIX ?= /usr/local
-.PHONY: all build run test test-long bench peers install format clean
+.PHONY: all build run test test-long bench peers parity install format clean
 
 all: build
 
@@ -33,6 +33,10 @@ bench: build
 peers:
 	@scripts/deps.sh
 	@scripts/peers.sh
+
+# Training, schedules and ops beside PyTorch, in that environment.
+parity: build
+	@scripts/parity.sh
 
 install: build
 	@cmake -S . -B $(BUILD) -DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null
